@@ -1,0 +1,101 @@
+/* memory.c: blocks with a 64-byte head that holds their size.
+ *
+ *   | size, magic, pad to 64 | the block, aligned to 64 |
+ */
+#include "memory.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "status.h"
+
+enum { HEAD = 64 };
+
+typedef struct head {
+  int64_t bytes;
+  uint64_t magic;
+} head;
+
+static const uint64_t MAGIC = 0x5045524947454521u;
+static _Atomic int64_t live, peak;
+
+#ifdef PGEE_HARD
+static _Atomic int64_t countdown;
+
+void pgee_fail_allocation(int64_t n) { countdown = n; }
+
+/* Counts down to 1 and stays there, so that what comes after the first failure fails too. */
+static int told_to_fail(void) {
+  int64_t n = countdown;
+  if (n > 1)
+    countdown = n - 1;
+  return n == 1;
+}
+#else
+static int told_to_fail(void) { return 0; }
+#endif
+
+static void count(int64_t bytes) {
+  int64_t now = atomic_fetch_add(&live, bytes) + bytes, high = peak;
+  while (now > high && !atomic_compare_exchange_weak(&peak, &high, now)) {
+  }
+}
+
+void *mem_new(int64_t bytes) {
+  void *base = NULL;
+  if (bytes >= 0 && bytes < INT64_MAX / 2 && !told_to_fail()) {
+    size_t room = ((size_t)bytes + 63) / 64 * 64;
+    base = aligned_alloc(64, HEAD + room);
+    if (base)
+      memset(base, 0, HEAD + room);
+  }
+  if (!base) {
+    fail(PGEE_MEMORY, "out of memory: %lld bytes asked for", (long long)bytes);
+    return NULL;
+  }
+  *(head *)base = (head){bytes, MAGIC};
+  count(bytes);
+  return (char *)base + HEAD;
+}
+
+void *mem_array(int64_t items, int64_t size) {
+  int64_t bytes;
+  if (__builtin_mul_overflow(items, size, &bytes))
+    bytes = -1;
+  return mem_new(bytes);
+}
+
+void *mem_resize(void *block, int64_t bytes) {
+  void *grown = mem_new(bytes);
+  if (grown && block) {
+    int64_t old = ((head *)((char *)block - HEAD))->bytes;
+    memcpy(grown, block, (size_t)(old < bytes ? old : bytes));
+    mem_free(block);
+  }
+  return grown;
+}
+
+void mem_free(void *block) {
+  if (!block)
+    return;
+  head *h = (head *)((char *)block - HEAD);
+  if (h->magic != MAGIC)
+    abort(); /* a double free or a pointer that is not ours: carrying on would corrupt the heap */
+  count(-h->bytes);
+#ifdef PGEE_HARD
+  memset(block, 0xA5, (size_t)h->bytes);
+#endif
+  h->magic = 0;
+  free(h);
+}
+
+char *mem_string(const char *s) {
+  int64_t bytes = (int64_t)strlen(s) + 1;
+  char *copy = mem_new(bytes);
+  return copy ? memcpy(copy, s, (size_t)bytes) : NULL;
+}
+
+int64_t pgee_live_bytes(void) { return live; }
+int64_t pgee_peak_bytes(void) { return peak; }
+void pgee_peak_reset(void) { peak = live; }

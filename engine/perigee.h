@@ -1,0 +1,369 @@
+/* perigee.h: the C surface of Perigee, an INT8 inference engine for BERT-family encoders on CPUs.
+ *
+ * This is the only public header, and LuaJIT's FFI reads the same text (lines that begin with '#' are dropped).
+ *
+ * Conventions, said once
+ *   - Every fallible function returns PGEE_OK or another status and writes its results through pointers. After a failure
+ *     pgee_message() says what was wrong and what was expected; the outputs are unchanged.
+ *   - X_new and X_open return an owned handle that X_free releases. Handles are reference counted where something else may
+ *     hold on to them: a view holds its base, a plan holds its weights. X_free(NULL) does nothing.
+ *   - Compute functions never allocate results. The library never prints, aborts or exits, and calls nobody back.
+ *   - A handle may be read from several threads at once; it may be changed or freed by one.
+ *
+ * Shapes: T tokens in the batch, B sequences, S longest sequence, H hidden, I intermediate, A heads, D head size,
+ * K in-features, N out-features. Matrices are row-major; [T][H] is T rows of H. Sizes are in elements unless bytes are named.
+ */
+#ifndef PERIGEE_H
+#define PERIGEE_H
+#include <stdint.h>
+#pragma GCC visibility push(default)
+
+/* ---- Status and version ------------------------------------------------------------------------------------------- */
+
+enum {
+  PGEE_OK = 0,
+  PGEE_MEMORY = 1,      /* an allocation failed */
+  PGEE_ARGUMENT = 2,    /* a value, shape or type that the function does not take */
+  PGEE_SYSTEM = 3,      /* the operating system refused: a file that is missing, a thread that could not start */
+  PGEE_FORMAT = 4,      /* a file whose content is not what its format says */
+  PGEE_UNSUPPORTED = 5, /* well formed, but not something this library or CPU does */
+  PGEE_INTERRUPTED = 6  /* pgee_interrupt was called; nothing is left half done */
+};
+
+/* What the last failure on this thread was about. Never NULL; valid until this thread's next failure. */
+const char *pgee_message(void);
+/* "0.1.0" */
+const char *pgee_version(void);
+/* The text of this header, as the FFI takes it. */
+const char *pgee_header(void);
+
+/* ---- Memory ------------------------------------------------------------------------------------------------------- */
+
+/* Bytes that this library's handles hold now, and the most they held since the last pgee_peak_reset. */
+int64_t pgee_live_bytes(void);
+int64_t pgee_peak_bytes(void);
+void pgee_peak_reset(void);
+
+/* ---- CPU ---------------------------------------------------------------------------------------------------------- */
+
+/* The instruction sets that kernels exist for, weakest first. PGEE_AMX_MODEL runs the AMX kernels on a portable model of the
+ * tile instructions: slow, for tests on CPUs without AMX. */
+enum { PGEE_REF = 0, PGEE_AVX2 = 1, PGEE_AVXVNNI = 2, PGEE_AVX512VNNI = 3, PGEE_AMX = 4, PGEE_AMX_MODEL = 5, PGEE_ISAS = 6 };
+
+/* "ref", "avx2", "avxvnni", "avx512vnni", "amx", "amx-model"; NULL for another number. */
+const char *pgee_isa_name(int isa);
+/* 1 if this CPU and kernel can run it, else 0; pgee_isa_reason says why not ("" if it can). */
+int pgee_isa_runs(int isa);
+const char *pgee_isa_reason(int isa);
+/* The ISA in force: the best that runs, or PERIGEE_ISA's. PGEE_ARGUMENT or PGEE_UNSUPPORTED for a PERIGEE_ISA that is
+ * misspelt or that the CPU lacks. */
+int pgee_isa(int *isa);
+/* Sets the ISA in force from now on, for this process. */
+int pgee_isa_set(int isa);
+/* The CPU's model name as the system gives it. */
+const char *pgee_cpu_name(void);
+
+/* ---- Threads ------------------------------------------------------------------------------------------------------ */
+
+/* Threads that a run uses: PERIGEE_THREADS, or one for each physical core in the affinity mask, capped by the cgroup quota. */
+int pgee_threads(int *threads);
+/* 1 to 256. */
+int pgee_threads_set(int threads);
+/* Asks the run in progress (of any thread) to stop between two steps with PGEE_INTERRUPTED. Safe in a signal handler.
+ * pgee_interrupt(0) withdraws it. */
+void pgee_interrupt(int on);
+/* 1 while an interrupt is asked for. */
+int pgee_interrupted(void);
+/* Seconds of a monotonic clock. */
+double pgee_seconds(void);
+
+/* ---- Tensors ------------------------------------------------------------------------------------------------------ */
+
+enum { PGEE_F32 = 0, PGEE_F16 = 1, PGEE_BF16 = 2, PGEE_U8 = 3, PGEE_S8 = 4, PGEE_S32 = 5, PGEE_S64 = 6, PGEE_F64 = 7, PGEE_BOOL = 8,
+       PGEE_DTYPES = 9 };
+/* How many rows a plan's buffer has: as many as its shape says, one for each token, one for each sequence. */
+enum { PGEE_FIXED = 0, PGEE_TOKENS = 1, PGEE_SEQUENCES = 2 };
+enum { PGEE_MAX_DIMS = 4 };
+
+typedef struct pgee_tensor pgee_tensor;
+
+/* "F32", "F16", ... as safetensors spells them ("I32" for PGEE_S32, "I64", "I8"); NULL for another number. */
+const char *pgee_dtype_name(int dtype);
+int pgee_dtype_bytes(int dtype);
+
+/* A zeroed tensor of its own, data aligned to 64 bytes. Rows of PGEE_U8 matrices are padded to a multiple of 64 bytes (what the
+ * kernels read), all else is dense. ndim 1 to 4, each dimension >= 0. */
+int pgee_tensor_new(pgee_tensor **out, int dtype, int ndim, const int64_t *shape);
+/* Rows begin to end (end excluded) of the first dimension of `base`, sharing its memory. */
+int pgee_tensor_rows(pgee_tensor **out, const pgee_tensor *base, int64_t begin, int64_t end);
+/* A dense F32 copy: F16 and BF16 are widened exactly, denormals included; integers are converted. */
+int pgee_tensor_f32(pgee_tensor **out, const pgee_tensor *base);
+void pgee_tensor_free(pgee_tensor *t);
+
+int pgee_tensor_dtype(const pgee_tensor *t);
+int pgee_tensor_ndim(const pgee_tensor *t);
+int64_t pgee_tensor_dim(const pgee_tensor *t, int i);
+/* Elements from one row (index of the first dimension) to the next; 1 for vectors. */
+int64_t pgee_tensor_stride(const pgee_tensor *t);
+/* NULL for a plan's buffer, which has memory only in a workspace. */
+void *pgee_tensor_data(const pgee_tensor *t);
+/* The index of the first value that is NaN or infinite in an F32, F16 or BF16 tensor, in row-major order; -1 if none. */
+int64_t pgee_tensor_nonfinite(const pgee_tensor *t);
+
+/* Signal-to-quantization-noise ratio in dB of `test` against `reference`, both F32 of one shape: 10 log10(sum r^2 / sum (r-t)^2),
+ * sums in double. Infinite if equal; NaN if `reference` is all zero and `test` is not. */
+int pgee_sqnr(double *db, const pgee_tensor *reference, const pgee_tensor *test);
+
+/* ---- Safetensors -------------------------------------------------------------------------------------------------- */
+
+typedef struct pgee_safetensors pgee_safetensors;
+
+/* Maps a file read-only and checks its whole header. PGEE_SYSTEM, or PGEE_FORMAT with what is malformed and where. */
+int pgee_safetensors_open(pgee_safetensors **out, const char *path);
+/* Views keep the map alive. */
+void pgee_safetensors_free(pgee_safetensors *f);
+int64_t pgee_safetensors_count(const pgee_safetensors *f);
+/* The i-th name in the header's order; NULL past the end. */
+const char *pgee_safetensors_name(const pgee_safetensors *f, int64_t i);
+/* A view of the mapped bytes. PGEE_ARGUMENT if there is no such tensor. */
+int pgee_safetensors_tensor(pgee_tensor **out, const pgee_safetensors *f, const char *name);
+/* The value of a key of __metadata__; NULL if there is none. */
+const char *pgee_safetensors_metadata(const pgee_safetensors *f, const char *key);
+
+/* ---- Tokenizer (WordPiece) ---------------------------------------------------------------------------------------- */
+
+typedef struct pgee_tokenizer pgee_tokenizer;
+
+typedef struct pgee_wordpiece_options {
+  int clean_text;           /* drop controls, make every space ' ' */
+  int handle_chinese_chars; /* spaces around CJK ideographs */
+  int strip_accents;        /* NFD without Mn */
+  int lowercase;
+  int32_t max_word_chars;   /* a longer word is unknown; 100 */
+  int32_t unk, cls, sep;    /* ids */
+  const char *prefix;       /* of pieces inside a word: "##" */
+} pgee_wordpiece_options;
+
+/* pieces: `count` UTF-8 strings, one after another, each ended by a zero byte; piece i has id ids[i]. */
+int pgee_wordpiece_new(pgee_tokenizer **out, const char *pieces, const int32_t *ids, int64_t count,
+                       const pgee_wordpiece_options *options);
+/* Text that is one token wherever it stands, such as [SEP]: matched before normalization (`normalized` = 0) or after.
+ * The options are those of the tokenizers package's added tokens. */
+int pgee_tokenizer_add(pgee_tokenizer *t, const char *text, int32_t id, int normalized, int single_word, int lstrip, int rstrip);
+void pgee_tokenizer_free(pgee_tokenizer *t);
+
+typedef struct pgee_encoding {
+  int32_t *ids;         /* [capacity] */
+  int32_t *types;       /* [capacity] 0 in the first text, 1 in the second */
+  int32_t *offsets;     /* [capacity][2] begin and end in bytes of the text that the token comes from; 0 0 for added ones. Or NULL */
+  int64_t capacity;     /* what the arrays hold */
+  int64_t length;       /* out: tokens written */
+  int64_t dropped;      /* out: tokens that max_tokens cut off */
+} pgee_encoding;
+
+/* [CLS] a [SEP], or [CLS] a [SEP] b [SEP] when b is not NULL, cut to max_tokens by dropping from the end of the longer text
+ * first. Byte lengths, no terminator needed; ill-formed UTF-8 counts as U+FFFD. PGEE_ARGUMENT if max_tokens cannot hold the special tokens or
+ * capacity is less than min(max_tokens, a_bytes + b_bytes + 3). */
+int pgee_tokenizer_encode(const pgee_tokenizer *t, pgee_encoding *e, const char *a, int64_t a_bytes, const char *b, int64_t b_bytes,
+                          int64_t max_tokens);
+
+/* ---- Observers ---------------------------------------------------------------------------------------------------- */
+
+typedef struct pgee_observer pgee_observer;
+
+/* Watches rows of K features as they stream by: the exact minimum and maximum of each channel (which start at 0: ranges
+ * include it), and a bounded sample of whole rows, chosen by a hash of the row's number, so that it depends on nothing else. */
+int pgee_observer_new(pgee_observer **out, int64_t K, int64_t sample_rows);
+void pgee_observer_free(pgee_observer *o);
+/* x: F32 [rows][K]. NaN and infinity: PGEE_ARGUMENT, naming row and channel; nothing is taken in. */
+int pgee_observer_update(pgee_observer *o, const pgee_tensor *x);
+/* Rows seen. */
+int64_t pgee_observer_count(const pgee_observer *o);
+/* Copies: F32 [K], F32 [K], F32 [min(count, sample_rows)][K] in the order of the stream. Any may be NULL. */
+int pgee_observer_read(const pgee_observer *o, pgee_tensor **min, pgee_tensor **max, pgee_tensor **sample);
+
+/* ---- Quantization ------------------------------------------------------------------------------------------------- */
+
+/* SmoothQuant (Xiao et al. 2023), eq. 4: s[k] = xmax[k]^alpha / wmax[k]^(1-alpha), clamped to [1e-5, 1e5], 1 where xmax or wmax
+ * is 0. All F32 [K]; alpha in [0, 1]. Powers in double, our own, rounded once: equal on every machine. */
+int pgee_smooth(pgee_tensor *s, const pgee_tensor *xmax, const pgee_tensor *wmax, double alpha);
+/* Largest |w| of each input channel over the weights given, [N_i][K] of any float type, into F32 [K]. */
+int pgee_channel_absmax(pgee_tensor *wmax, const pgee_tensor *const *weights, int count);
+/* Scale and zero point for a static range lo <= 0 <= hi. Asymmetric: scale = (hi - lo) / 255, zero = rne(-lo / scale). Symmetric:
+ * scale = max(-lo, hi) / 127, zero = 128. A scale that is not a normal float, or whose reciprocal is not, becomes 1. */
+int pgee_range_scale(double lo, double hi, int symmetric, float *scale, int32_t *zero);
+/* m[k] = (1 / scale) * (1 / s[k]), F32 [K]: what a static quantizer multiplies by. s may be NULL: all 1. */
+int pgee_quantize_multiplier(pgee_tensor *m, float scale, const pgee_tensor *s);
+
+/* ---- Packed weights ----------------------------------------------------------------------------------------------- */
+
+enum { PGEE_PER_ROW = 0, PGEE_PER_TENSOR = 1 };
+
+typedef struct pgee_packed pgee_packed;
+
+/* Weights of `count` linears that read one input, [N_i][K] each of any float type, stacked to [N][K] and packed for the kernels.
+ * INT8: W[n][k] * s[k], then s8 in [-127, 127] with scale absmax / 127 per row or per tensor (over each of the `count`). s may be NULL. */
+int pgee_packed_s8(pgee_packed **out, const pgee_tensor *const *weights, int count, const pgee_tensor *s, int per);
+int pgee_packed_f32(pgee_packed **out, const pgee_tensor *const *weights, int count);
+void pgee_packed_free(pgee_packed *p);
+int64_t pgee_packed_K(const pgee_packed *p);
+int64_t pgee_packed_N(const pgee_packed *p);
+/* PGEE_S8 or PGEE_F32 */
+int pgee_packed_dtype(const pgee_packed *p);
+int64_t pgee_packed_bytes(const pgee_packed *p);
+/* Views: the scales F32 [N] (s8 only), sums over k S32 [N] (s8 only), and the packed bytes, s8 [N/64][K/64][16][64][4] or
+ * F32 [N/64][K][64] with K padded to 16, as a vector. Any may be NULL. */
+int pgee_packed_read(const pgee_packed *p, pgee_tensor **scales, pgee_tensor **sums, pgee_tensor **bytes);
+/* A row-major copy: S8 [N][K], or F32 [N][K]. */
+int pgee_packed_unpack(pgee_tensor **out, const pgee_packed *p);
+/* m[n] = x_scale * scales[n], F32 [N]: the multiplier of a linear whose input has one scale. */
+int pgee_packed_multiplier(pgee_tensor **out, const pgee_packed *p, float x_scale);
+
+/* ---- Operators ---------------------------------------------------------------------------------------------------- */
+/* One operator is one args struct. Run at once by pgee_run, or pushed on a plan by pgee_plan_push. Fields that are tensors
+ * may be a plan's buffers in the latter case. */
+
+enum { PGEE_EMBED = 0, PGEE_LINEAR = 1, PGEE_NORM = 2, PGEE_QUANTIZE = 3, PGEE_ATTENTION = 4, PGEE_POOL = 5, PGEE_UNIT = 6,
+       PGEE_OBSERVE = 7, PGEE_OPS = 8 };
+
+/* A packed batch: sequences one after another, no padding. */
+typedef struct pgee_batch {
+  int64_t T, B;
+  const int32_t *ids;    /* [T] */
+  const int32_t *types;  /* [T] or NULL: all 0 */
+  const int32_t *starts; /* [B+1] first token of each sequence; starts[B] = T */
+} pgee_batch;
+
+enum { PGEE_STATIC = 1, PGEE_DYNAMIC_TOKEN = 2, PGEE_DYNAMIC_SEQUENCE = 3 };
+
+/* How a row of K floats becomes u8. mode 0: it does not. Static: q = clamp(rne(x * m), lo, hi) + zero. Dynamic: x' = x * m, the scale
+ * from the range of x' over the row (or the sequence), written to row_scale and row_zero. */
+typedef struct pgee_quantizer {
+  int mode;
+  int symmetric;                  /* 1: q in [1, 255], zero 128 */
+  int32_t zero;                   /* static only */
+  const pgee_tensor *m;           /* F32 [K]; may be NULL if dynamic: all 1 */
+  pgee_tensor *q;                 /* out U8 [rows][K] */
+  pgee_tensor *row_scale;         /* out F32 [rows], dynamic only */
+  pgee_tensor *row_zero;          /* out S32 [rows], dynamic only */
+} pgee_quantizer;
+
+/* y = word[id] + position[i + position_offset] + type[type id], i the place in the sequence. */
+typedef struct pgee_embed_args {
+  const pgee_tensor *word, *position; /* [vocabulary][H], [positions][H], F32, F16 or BF16; position may be NULL */
+  const pgee_tensor *type;            /* [types][H] or NULL */
+  int64_t position_offset;
+  pgee_tensor *y;                     /* out F32 [T][H] */
+} pgee_embed_args;
+
+enum { PGEE_IDENTITY = 0, PGEE_GELU = 1, PGEE_GELU_TANH = 2, PGEE_RELU = 3, PGEE_TANH = 4 };
+/* Who multiplies. PGEE_AUTO: our kernel for the ISA in force. */
+enum { PGEE_AUTO = 0, PGEE_ONEDNN = 1 };
+
+/* y = activation(x W^T + bias) + residual. INT8 weights take U8 x: y = fma(float(acc), scale[n], bias[n]) with
+ * acc = sum (x - zero) w, or fma(float(acc) * row_scale[t], scale[n], bias[n]). F32 weights take F32 x. */
+typedef struct pgee_linear_args {
+  const pgee_tensor *x;         /* [rows][K] */
+  const pgee_packed *w;
+  const pgee_tensor *bias;      /* F32 [N] or NULL */
+  const pgee_tensor *scale;     /* F32 [N]: pgee_packed_multiplier's, or the packed scales if x is dynamic; NULL for F32 */
+  int32_t zero;                 /* of x, static */
+  const pgee_tensor *row_scale; /* of x, dynamic: F32 [rows], S32 [rows] */
+  const pgee_tensor *row_zero;
+  int activation;
+  const pgee_tensor *residual;  /* F32 [rows][N] or NULL */
+  int kernel;                   /* PGEE_AUTO or PGEE_ONEDNN */
+  pgee_tensor *y;               /* out F32 [rows][N] or NULL if quantized */
+  pgee_quantizer quantize;      /* static only: requantizes each tile */
+} pgee_linear_args;
+
+/* y = (v - mean) / sqrt(var + eps) * gamma + beta over each row, v = x + residual. */
+typedef struct pgee_norm_args {
+  const pgee_tensor *x;         /* F32 [rows][H] */
+  const pgee_tensor *residual;  /* F32 [rows][H] or NULL */
+  const pgee_tensor *gamma, *beta; /* F32 [H] */
+  float eps;
+  pgee_tensor *y;               /* out F32 [rows][H]; NULL if only the quantized row is wanted. May be x */
+  pgee_quantizer quantize;      /* static or per token */
+} pgee_norm_args;
+
+typedef struct pgee_quantize_args {
+  const pgee_tensor *x;         /* F32 [rows][K] */
+  pgee_quantizer quantize;
+} pgee_quantize_args;
+
+/* softmax(Q K^T * scale) V for each sequence and head. */
+typedef struct pgee_attention_args {
+  const pgee_tensor *qkv;       /* F32 [T][3H]: Q, K, V side by side, heads side by side in each */
+  int64_t heads;
+  float scale;                  /* 1 / sqrt(D) */
+  pgee_tensor *y;               /* out F32 [T][H] or NULL if quantized */
+  pgee_quantizer quantize;      /* static only */
+} pgee_attention_args;
+
+enum { PGEE_POOL_FIRST = 0, PGEE_POOL_MEAN = 1, PGEE_POOL_MAX = 2, PGEE_POOL_MEAN_SQRT = 3, PGEE_POOL_LAST = 4 };
+
+/* One row for each sequence. */
+typedef struct pgee_pool_args {
+  const pgee_tensor *x; /* F32 [T][H] */
+  int mode;
+  pgee_tensor *y;       /* out F32 [B][H] */
+} pgee_pool_args;
+
+/* Each row divided by its Euclidean norm, at least 1e-12. */
+typedef struct pgee_unit_args {
+  const pgee_tensor *x; /* F32 [rows][H] */
+  pgee_tensor *y;       /* out F32 [rows][H]; may be x */
+} pgee_unit_args;
+
+typedef struct pgee_observe_args {
+  const pgee_tensor *x; /* F32 [rows][K] */
+  pgee_observer *observer;
+} pgee_observe_args;
+
+/* Runs one operator now on all threads. `batch` is needed by PGEE_EMBED, PGEE_ATTENTION, PGEE_POOL and per-sequence quantization, else NULL. */
+int pgee_run(int op, const void *args, const pgee_batch *batch);
+
+/* What `kernel` asks for, in words: "avx512vnni 6x64", "onednn brgemm:avx512_core_vnni". For explain(). rows: how many x has. */
+int pgee_linear_kernel(const pgee_linear_args *args, int64_t rows, char *name, int64_t bytes);
+/* PGEE_OK if oneDNN is there and gives the bits of our own kernels for this weight; else PGEE_UNSUPPORTED, saying why. */
+int pgee_onednn_check(const pgee_packed *w);
+/* "3.2.0", or NULL if no oneDNN 3 was found. */
+const char *pgee_onednn_version(void);
+
+/* ---- Plans -------------------------------------------------------------------------------------------------------- */
+/* A plan is a list of operators and the buffers between them. It is built, sealed, and then immutable: any number of
+ * threads may run it, each in its own workspace. */
+
+typedef struct pgee_plan pgee_plan;
+typedef struct pgee_workspace pgee_workspace;
+
+int pgee_plan_new(pgee_plan **out);
+void pgee_plan_free(pgee_plan *p);
+/* A buffer of the plan, owned by it: `rows` PGEE_TOKENS or PGEE_SEQUENCES, width 0 for a vector of one value a row. */
+int pgee_plan_buffer(pgee_plan *p, pgee_tensor **out, int dtype, int rows, int64_t width);
+/* Appends an operator; its args are checked and copied, its weights held. */
+int pgee_plan_push(pgee_plan *p, int op, const void *args);
+/* Ends building. `outputs` keep their memory until the workspace's next run; other buffers share memory once unused. */
+int pgee_plan_seal(pgee_plan *p, const pgee_tensor *const *outputs, int count);
+/* Bytes of a workspace for up to T tokens in B sequences of at most S tokens, with the threads in force. */
+int pgee_plan_bytes(const pgee_plan *p, int64_t T, int64_t B, int64_t S, int64_t *bytes);
+int64_t pgee_plan_steps(const pgee_plan *p);
+/* The operator of step i. */
+int pgee_plan_op(const pgee_plan *p, int64_t i);
+/* Multiply-adds that each thread would do for this batch with `threads` threads, [threads]. */
+int pgee_plan_work(const pgee_plan *p, const pgee_batch *batch, int threads, int64_t *multiply_adds);
+
+/* Holds the plan. */
+int pgee_workspace_new(pgee_workspace **out, const pgee_plan *p, int64_t T, int64_t B, int64_t S);
+void pgee_workspace_free(pgee_workspace *w);
+int64_t pgee_workspace_bytes(const pgee_workspace *w);
+/* Runs the plan on a batch within the workspace's capacity. Ids, types and starts are checked first. T = 0 is a run that does nothing. */
+int pgee_workspace_run(pgee_workspace *w, const pgee_batch *batch);
+/* The same, and the seconds that each step took, [steps]. */
+int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *seconds);
+/* An output of the last run: a view of T or B rows in the workspace, valid until its next run. `buffer` is the plan's. */
+int pgee_workspace_output(pgee_tensor **out, const pgee_workspace *w, const pgee_tensor *buffer);
+
+#pragma GCC visibility pop
+#endif
