@@ -1,0 +1,25 @@
+--- The internal C functions that specs call: spec/support/*.c, part of build/libperigee_spec.so.
+--
+--   local C = require("spec.support.native").cdef [[ int spec_share(int64_t n, int threads, int thread); ]]
+--
+-- cdef declares the text, once however often and in however many files it is given, and returns the library's namespace.
+-- Types of perigee.h are known to it.
+local ffi = require "ffi"
+require "perigee.ffi"
+
+-- LuaJIT keeps declarations for as long as the process lives, also when busted forgets loaded modules: so must this.
+local registry = debug.getregistry()
+registry.perigee_native = registry.perigee_native or {}
+local declared = registry.perigee_native
+
+local native = { lib = ffi.load(os.getenv "PERIGEE_LIB") }
+
+function native.cdef(text)
+  if not declared[text] then
+    ffi.cdef(text)
+    declared[text] = true
+  end
+  return native.lib
+end
+
+return native
