@@ -96,12 +96,15 @@ int pgee_dtype_bytes(int dtype);
 int pgee_tensor_new(pgee_tensor **out, int dtype, int ndim, const int64_t *shape);
 /* Rows begin to end (end excluded) of the first dimension of `base`, sharing its memory. */
 int pgee_tensor_rows(pgee_tensor **out, const pgee_tensor *base, int64_t begin, int64_t end);
+/* Row i of a tensor of two or more dimensions, one dimension less, sharing its memory. */
+int pgee_tensor_row(pgee_tensor **out, const pgee_tensor *base, int64_t i);
 /* A dense F32 copy: F16 and BF16 are widened exactly, denormals included; integers are converted. */
 int pgee_tensor_f32(pgee_tensor **out, const pgee_tensor *base);
 void pgee_tensor_free(pgee_tensor *t);
 
 int pgee_tensor_dtype(const pgee_tensor *t);
 int pgee_tensor_ndim(const pgee_tensor *t);
+/* Dimension i, the first is 0; 0 past the last. */
 int64_t pgee_tensor_dim(const pgee_tensor *t, int i);
 /* Elements from one row (index of the first dimension) to the next; 1 for vectors. */
 int64_t pgee_tensor_stride(const pgee_tensor *t);
@@ -109,6 +112,8 @@ int64_t pgee_tensor_stride(const pgee_tensor *t);
 void *pgee_tensor_data(const pgee_tensor *t);
 /* The index of the first value that is NaN or infinite in an F32, F16 or BF16 tensor, in row-major order; -1 if none. */
 int64_t pgee_tensor_nonfinite(const pgee_tensor *t);
+/* 1 if type, shape and every bit are equal, else 0. */
+int pgee_tensor_equal(const pgee_tensor *a, const pgee_tensor *b);
 
 /* Signal-to-quantization-noise ratio in dB of `test` against `reference`, both F32 of one shape: 10 log10(sum r^2 / sum (r-t)^2),
  * sums in double. Infinite if equal; NaN if `reference` is all zero and `test` is not. */

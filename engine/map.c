@@ -1,0 +1,66 @@
+/* map.c: a file mapped read-only. Its pages are shared with every other process that maps it and are read when first touched. */
+#include "map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "memory.h"
+#include "perigee.h"
+#include "status.h"
+
+/* Maps the open file into m. The caller closes fd whatever comes of it. */
+static int map_descriptor(map *m, int fd) {
+  struct stat s;
+  if (fstat(fd, &s) != 0)
+    return fail(PGEE_SYSTEM, "cannot read the size of '%s': %s", m->path, strerror(errno));
+  if (S_ISDIR(s.st_mode))
+    return fail(PGEE_SYSTEM, "cannot open '%s': it is a directory, expected a file", m->path);
+  if (!S_ISREG(s.st_mode))
+    return fail(PGEE_SYSTEM, "cannot open '%s': it is not a regular file", m->path);
+  if (s.st_size == 0)
+    return fail(PGEE_SYSTEM, "'%s' is empty", m->path);
+  void *data = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED)
+    return fail(PGEE_SYSTEM, "cannot map '%s' (%lld bytes): %s", m->path, (long long)s.st_size, strerror(errno));
+  m->data = data;
+  m->bytes = s.st_size;
+  return PGEE_OK;
+}
+
+int map_open(map **out, const char *path) {
+  /* O_NONBLOCK: a pipe must not hang; it is refused once it is open. It means nothing for a regular file. */
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0)
+    return fail(PGEE_SYSTEM, "cannot open '%s': %s", path, strerror(errno));
+  map *m = mem_new(sizeof *m);
+  int status = PGEE_MEMORY;
+  if (m && (m->path = mem_string(path))) {
+    m->refs = 1;
+    status = map_descriptor(m, fd);
+  }
+  close(fd);
+  if (status == PGEE_OK)
+    *out = m;
+  else
+    map_free(m);
+  return status;
+}
+
+map *map_hold(map *m) {
+  if (m)
+    atomic_fetch_add(&m->refs, 1);
+  return m;
+}
+
+void map_free(map *m) {
+  if (!m || atomic_fetch_sub(&m->refs, 1) > 1)
+    return;
+  if (m->data)
+    munmap((void *)m->data, (size_t)m->bytes);
+  mem_free(m->path);
+  mem_free(m);
+}

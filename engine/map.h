@@ -1,0 +1,21 @@
+/* map.h: a file mapped read-only. Reference counted: every tensor that is a view of it holds it. */
+#ifndef PERIGEE_MAP_H
+#define PERIGEE_MAP_H
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef struct map {
+  _Atomic int64_t refs;
+  const char *data;
+  int64_t bytes; /* at least 1 */
+  char *path;
+} map;
+
+/* PGEE_SYSTEM, naming the path, if the file is missing, unreadable, not a regular file or empty. */
+int map_open(map **out, const char *path);
+/* One more reference; m may be NULL. */
+map *map_hold(map *m);
+/* One reference less; the last one unmaps. m may be NULL. */
+void map_free(map *m);
+
+#endif
