@@ -14,6 +14,7 @@
 
 enum { PANEL = 64 };      /* output channels of a panel */
 enum { MAX_TILE_M = 32 }; /* no kernel's tile is taller */
+enum { NEXT_BYTES = 2048 }; /* of the panel that follows, fetched for each block of this one */
 
 /* What becomes of a tile of accumulators before it is stored. In this order:
  *   integer  a = acc - zero * wsum[n]            (row_zero[t] in place of zero if row_zero is not NULL)
@@ -81,9 +82,10 @@ typedef struct kernels {
   int isa; /* PGEE_REF ... */
 
   /* c[m][64] = a[m][K] times one panel, int32, exact. m in 1..tile_m; c aligned to 64 bytes, rows of 64. a: rows of lda bytes.
-   * b: the panel, kblocks = K/64 rounded up. */
+   * b: the panel, kblocks = K/64 rounded up. next: NULL, or what will be multiplied soon, kblocks * NEXT_BYTES (half a panel), which the
+   * kernel may fetch into the cache as it goes: give the first two tiles of a panel the halves of the panel that follows. */
   int tile_m;
-  void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m);
+  void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next);
 
   /* c[m][n] = a[m][k] times b[k][n], one fma chain per output from +0, k ascending. m in 1..tile_m_f32, n in 1..64, rows of ldc, lda, ldb
    * floats, nothing read or written past n or k. */

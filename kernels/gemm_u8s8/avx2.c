@@ -1,2 +1,2 @@
 #include "layout.h"
-void gemm_u8s8_avx2(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m) { gemm_u8s8_ref(c, a, lda, b, kblocks, m); }
+void gemm_u8s8_avx2(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next) { gemm_u8s8_ref(c, a, lda, b, kblocks, m, next); }

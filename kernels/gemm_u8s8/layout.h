@@ -22,6 +22,8 @@
 #define PERIGEE_GEMM_U8S8_LAYOUT_H
 #include <stdint.h>
 
+#include "../kernels.h"
+
 enum { BLOCK_K = 64 };          /* input channels of a block */
 enum { GROUP_BYTES = 256 };     /* 64 channels x 4 inputs */
 enum { BLOCK_BYTES = 16 * 256 };
@@ -31,7 +33,7 @@ static inline int64_t packed_index(int64_t n, int64_t k, int64_t kblocks) {
   return ((n / 64 * kblocks + k / 64) * 16 + k / 4 % 16) * GROUP_BYTES + n % 64 * 4 + k % 4;
 }
 
-typedef void gemm_u8s8(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m);
+typedef void gemm_u8s8(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next);
 
 gemm_u8s8 gemm_u8s8_ref, gemm_u8s8_avx2, gemm_u8s8_avxvnni, gemm_u8s8_avx512vnni, gemm_u8s8_amx;
 /* amx.c on a portable model of the tile instructions. */

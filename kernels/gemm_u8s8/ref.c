@@ -1,12 +1,14 @@
 /* ref.c: the portable kernel, one product after another. What the others must equal. */
 #include "layout.h"
 
-void gemm_u8s8_ref(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m) {
-  for (int i = 0; i < m; i++)
-    for (int n = 0; n < 64; n++) {
-      int32_t sum = 0;
-      for (int64_t k = 0; k < kblocks * BLOCK_K; k++)
-        sum += a[i * lda + k] * b[packed_index(n, k, kblocks)];
-      c[i * 64 + n] = sum;
-    }
+void gemm_u8s8_ref(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next) {
+  (void)next;
+  for (int i = 0; i < m; i++) {
+    int32_t *row = c + i * PANEL;
+    for (int n = 0; n < PANEL; n++)
+      row[n] = 0;
+    for (int64_t k = 0; k < kblocks * BLOCK_K; k++)
+      for (int n = 0; n < PANEL; n++)
+        row[n] += a[i * lda + k] * b[packed_index(n, k, kblocks)];
+  }
 }
