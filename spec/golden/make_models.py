@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Makes spec/golden's checkpoints and the values that the reference library computes from them.
+
+  make_models.py small          checkpoints/NAME/ (random weights, fixed seeds) with values.safetensors
+  make_models.py demo FOLDER    minilm/ from the demo checkpoint in FOLDER (all-MiniLM-L6-v2): texts.json, values.safetensors
+
+pip install torch==2.15.0 transformers==5.24.0 tokenizers safetensors==0.8.0 numpy. All in float32 with eager attention, so another
+version or CPU changes last bits only, which the specs' tolerance covers: do not check in values that moved by no more than that.
+
+values.safetensors, for sequence i (from 0): i/ids, i/types I32 [T]; i/rows I32: the rows that are kept; i/embedding and i/layer.j F32
+[rows][H]; i/pooled.MODE F32 [H] (mean, first, max, mean_sqrt, last); i/pooler F32 [H]; i/logits F32 [labels]. Sequences run as one
+padded batch with its attention mask, as a user of the reference library would.
+"""
+import json, os, sys
+
+for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+    os.environ.pop(name, None)
+os.environ["HF_HUB_OFFLINE"] = "1"
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, BertModel
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WORDS = """the a of to and in is it you that he was for on are with as his they be at one have this from or had by hot but some what there
+ we can out other were all your when up use word how said an each she which do their time if will way about many then them would
+ write like so these her long make thing see him two has look more day could go come did my sound no most number who over know
+ water than call first people may down side been now find ##s ##ed ##ing ##er ##ly ##est ##ness un ##able re ##in ##o ##a ##e
+ . , ? ! ' - : 0 1 2 3 4 5 6 7 8 9 b c d e f g h i j k l m n o p q r s t u v w x y z""".split()
+TEXTS = [("how many people can see the water?", "they look for it all day."), ("no", None), ("", None), ("", "the first word"),
+         ("Each of them said: it was Hotter than the other one!", "it was not."), ("unlikely things make people look unsound", None)]
+POOLING = {"first": "pooling_mode_cls_token", "mean": "pooling_mode_mean_tokens", "max": "pooling_mode_max_tokens",
+           "mean_sqrt": "pooling_mode_mean_sqrt_len_tokens", "last": "pooling_mode_lasttoken"}
+
+# name: hidden, heads, intermediate, layers, activation, token types, data type, then what is special about it
+SMALL = {
+    "gelu": dict(h=64, a=4, i=150, l=2, act="gelu", types=2, dtype="F16", outliers=True),
+    "gelu-new": dict(h=120, a=5, i=77, l=1, act="gelu_new", types=1, dtype="F16", prefix="bert.", buffers=True),
+    "gelu-tanh": dict(h=40, a=5, i=161, l=3, act="gelu_pytorch_tanh", types=2, dtype="F32", prefix="bert.", gamma=True),
+    "relu": dict(h=48, a=2, i=100, l=2, act="relu", types=2, dtype="BF16", shards=2),
+    "tiny": dict(h=15, a=5, i=7, l=1, act="gelu", types=1, dtype="F32", pooler=False),
+    "long": dict(h=16, a=2, i=24, l=2, act="gelu", types=2, dtype="F32", positions=512, lengths=[1, 512, 65], pooler=False),
+    "denormals": dict(h=32, a=2, i=48, l=1, act="gelu", types=2, dtype="F16", denormals=True, pooler=False),
+    "embedder": dict(h=32, a=4, i=64, l=2, act="gelu", types=2, dtype="F32", texts=True, pool="mean", pooler=False),
+    "pairs": dict(h=32, a=4, i=64, l=2, act="gelu", types=2, dtype="F16", texts=True, labels=3, prefix="bert."),
+    "regression": dict(h=24, a=3, i=50, l=1, act="gelu_new", types=2, dtype="F32", texts=True, labels=1, prefix="bert."),
+}
+
+
+def random_weights(rng, model, spec):
+    """Weights with spread enough that every layer does something: gain 1.5, LayerNorms and biases that are not trivial."""
+    state = {}
+    for name, p in model.state_dict().items():
+        if "position_ids" in name or "token_type_ids" in name:
+            continue
+        shape = tuple(p.shape)
+        if name.endswith("LayerNorm.weight"):
+            w = rng.uniform(0.5, 1.5, shape)
+            if spec.get("outliers"):
+                w[[3, 17, 40]] *= 12
+        elif name.endswith("LayerNorm.bias"):
+            w = rng.normal(0, 0.3, shape)
+            if spec.get("outliers"):
+                w[[17, 40]] += [-9, 6]
+        elif name.endswith(".bias"):
+            w = rng.normal(0, 0.2, shape)
+        elif "embeddings" in name:
+            w = rng.normal(0, 2e-5 if spec.get("denormals") else 0.3, shape)
+        else:
+            w = rng.normal(0, 1.5 / np.sqrt(shape[1]), shape)
+            if "query" in name or "key" in name:
+                w *= 1.5
+            if spec.get("outliers"):
+                w[:, [3, 17, 40]] *= 0.3
+        state[name] = torch.from_numpy(w.astype(np.float32))
+    return state
+
+
+def store(folder, state, spec):
+    """The checkpoint's files, with the names and the data type that `spec` asks for."""
+    names = {}
+    for name, w in state.items():
+        if not name.startswith(("bert.", "classifier")):
+            name = spec.get("prefix", "") + name
+        if spec.get("gamma"):
+            name = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+        names[name] = w
+    if spec.get("buffers"):
+        names["bert.embeddings.position_ids"] = torch.arange(spec.get("positions", 64)).unsqueeze(0)
+        names["cls.predictions.bias"] = torch.zeros(8)
+    shards = spec.get("shards", 1)
+    if shards == 1:
+        save_file(names, f"{folder}/model.safetensors", metadata={"format": "pt"})
+        return
+    where = {}
+    for k in range(shards):
+        file = f"model-{k + 1:05d}-of-{shards:05d}.safetensors"
+        part = {n: w for j, (n, w) in enumerate(sorted(names.items())) if j * shards // len(names) == k}
+        save_file(part, f"{folder}/{file}", metadata={"format": "pt"})
+        where.update({n: file for n in part})
+    size = sum(w.numel() * w.element_size() for w in names.values())
+    write_json(f"{folder}/model.safetensors.index.json", {"metadata": {"total_size": size}, "weight_map": where})
+
+
+def write_json(path, value):
+    with open(path, "w", encoding="utf-8", newline="\n") as f:
+        json.dump(value, f, indent=1, ensure_ascii=False)
+        f.write("\n")
+
+
+def pooled(h):
+    """What sentence-transformers' pooling modes are, on the hidden states of one sequence."""
+    n = torch.tensor(float(len(h)))
+    return {"first": h[0], "mean": h.sum(0) / n, "max": h.max(0).values, "mean_sqrt": h.sum(0) / n.sqrt(), "last": h[-1]}
+
+
+def values(model, sequences, rows):
+    """sequences: (ids, types); rows: a function of the length, the rows to keep."""
+    longest = max(len(ids) for ids, _ in sequences)
+    pad = lambda v: torch.tensor([list(x) + [0] * (longest - len(x)) for x in v])
+    mask = pad([[1] * len(ids) for ids, _ in sequences])
+    with torch.no_grad():
+        out = model(input_ids=pad([s[0] for s in sequences]), token_type_ids=pad([s[1] for s in sequences]), attention_mask=mask,
+                    output_hidden_states=True)
+    kept = {}
+    for i, (ids, types) in enumerate(sequences):
+        t, keep = len(ids), torch.tensor(rows(len(ids)))
+        kept[f"{i}/ids"], kept[f"{i}/types"] = torch.tensor(ids, dtype=torch.int32), torch.tensor(types, dtype=torch.int32)
+        kept[f"{i}/rows"] = keep.to(torch.int32)
+        for j, h in enumerate(out.hidden_states):
+            kept[f"{i}/layer.{j - 1}" if j else f"{i}/embedding"] = h[i, keep].clone()
+        for mode, p in pooled(out.hidden_states[-1][i, :t]).items():
+            kept[f"{i}/pooled.{mode}"] = p.clone()
+        if getattr(out, "pooler_output", None) is not None:
+            kept[f"{i}/pooler"] = out.pooler_output[i].clone()
+        if getattr(out, "logits", None) is not None:
+            kept[f"{i}/logits"] = out.logits[i].clone()
+    return kept
+
+
+def small():
+    for seed, (name, spec) in enumerate(SMALL.items(), 1):
+        rng, folder = np.random.default_rng(seed), f"{HERE}/checkpoints/{name}"
+        os.makedirs(folder, exist_ok=True)
+        vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + WORDS if spec.get("texts") else [None] * 97
+        labels = {i: f"LABEL_{i}" for i in range(spec.get("labels", 2))}
+        if name == "pairs":
+            labels = {0: "entailment", 1: "neutral", 2: "contradiction"}
+        config = BertConfig(vocab_size=len(vocab), hidden_size=spec["h"], num_attention_heads=spec["a"], intermediate_size=spec["i"],
+                            num_hidden_layers=spec["l"], hidden_act=spec["act"], type_vocab_size=spec["types"],
+                            max_position_embeddings=spec.get("positions", 64), layer_norm_eps=1e-12, id2label=labels,
+                            label2id={v: k for k, v in labels.items()}, attn_implementation="eager",
+                            problem_type="regression" if name == "regression" else None)
+        if spec.get("labels"):
+            model = BertForSequenceClassification(config).eval()
+        else:
+            model = BertModel(config, add_pooling_layer=spec.get("pooler", True)).eval()
+        dtype = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[spec["dtype"]]
+        state = {n: w.to(dtype) for n, w in random_weights(rng, model, spec).items()}
+        missing, unexpected = model.load_state_dict({n: w.float() for n, w in state.items()}, strict=False)
+        assert not unexpected and all("position_ids" in m or "token_type_ids" in m for m in missing), (missing, unexpected)
+        store(folder, state, spec)
+        d = config.to_dict()
+        keep = ("hidden_size num_attention_heads num_hidden_layers intermediate_size hidden_act type_vocab_size vocab_size "
+                "max_position_embeddings layer_norm_eps model_type pad_token_id problem_type").split()
+        d = {k: d[k] for k in keep if d.get(k) is not None}
+        d["architectures"] = [type(model).__name__]
+        if spec.get("labels"):
+            d["id2label"], d["label2id"] = {str(k): v for k, v in labels.items()}, {v: k for k, v in labels.items()}
+        write_json(f"{folder}/config.json", d)
+        if spec.get("texts"):
+            with open(f"{folder}/vocab.txt", "w", encoding="utf-8", newline="\n") as f:
+                f.write("".join(w + "\n" for w in vocab))
+            write_json(f"{folder}/tokenizer_config.json", {"do_lower_case": True, "model_max_length": 64, "tokenizer_class": "BertTokenizer"})
+            tok = AutoTokenizer.from_pretrained(folder)
+            enc = [tok(a, b) if b is not None else tok(a) for a, b in TEXTS]
+            sequences = [(e["input_ids"], e["token_type_ids"]) for e in enc]
+            write_json(f"{folder}/texts.json", [[a] if b is None else [a, b] for a, b in TEXTS])
+        else:
+            lengths = spec.get("lengths", [1, 7, 2, 33])
+            sequences = [(rng.integers(0, len(vocab), n).tolist(), [int(spec["types"] > 1 and k >= n // 2) for k in range(n)]) for n in lengths]
+        if spec.get("pool"):
+            write_json(f"{folder}/modules.json", [
+                {"idx": i, "name": str(i), "path": p, "type": f"sentence_transformers.models.{t}"}
+                for i, (p, t) in enumerate([("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")])])
+            os.makedirs(f"{folder}/1_Pooling", exist_ok=True)
+            write_json(f"{folder}/1_Pooling/config.json", {"word_embedding_dimension": spec["h"],
+                       **{k: m == spec["pool"] for m, k in POOLING.items()}})
+            write_json(f"{folder}/sentence_bert_config.json", {"max_seq_length": 48, "do_lower_case": False})
+        kept = values(model, sequences, lambda t: list(range(t)) if t < 128 else [0, 1, t // 2, t - 1])
+        save_file(kept, f"{folder}/values.safetensors")
+        size = sum(os.path.getsize(os.path.join(r, f)) for r, _, fs in os.walk(folder) for f in fs)
+        spread = {k.split("/")[1]: round(float(v.float().std()), 3) for k, v in kept.items() if k.startswith("1/") and v.is_floating_point()}
+        print(f"{name}: {size} bytes, standard deviations {spread}")
+
+
+DEMO = ["a", "", "How do I locate my card?", "The quick brown fox jumps over the lazy dog.",
+        "SmoothQuant moves the difficulty of quantization from activations to weights.", "Zürich, Ærø & Łódź: 3,14 % of 42 €!",
+        "two words", "In the beginning the numbers were floating, and it took much time to add them.", " ".join(["again and again"] * 40),
+        " ".join(f"{n} green bottles hanging on the wall" for n in range(99, 49, -1))]
+
+
+def demo(source):
+    folder = f"{HERE}/minilm"
+    os.makedirs(folder, exist_ok=True)
+    tok = AutoTokenizer.from_pretrained(source)
+    tok.backend_tokenizer.no_truncation()
+    tok.backend_tokenizer.no_padding()
+    limit = json.load(open(f"{source}/sentence_bert_config.json"))["max_seq_length"]
+    model = BertModel.from_pretrained(source, dtype=torch.float32, attn_implementation="eager").eval()
+    enc = [tok(t, truncation=True, max_length=limit) for t in DEMO]
+    sequences = [(e["input_ids"], e["token_type_ids"]) for e in enc]
+    kept = values(model, sequences, lambda t: list(range(t)) if t < 9 else [0, t // 2, t - 1])
+    for i in range(len(DEMO)):
+        v = kept.pop(f"{i}/pooled.mean")
+        for other in ("first", "max", "mean_sqrt", "last"):
+            del kept[f"{i}/pooled.{other}"]
+        kept[f"{i}/embed"] = v / v.norm()
+        del kept[f"{i}/pooler"]
+    save_file(kept, f"{folder}/values.safetensors")
+    write_json(f"{folder}/texts.json", DEMO)
+    print("lengths", [len(s[0]) for s in sequences], os.path.getsize(f"{folder}/values.safetensors"), "bytes")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["small"]:
+        small()
+    elif len(sys.argv) == 3 and sys.argv[1] == "demo":
+        demo(sys.argv[2])
+    else:
+        sys.exit(__doc__)
