@@ -1,10 +1,8 @@
 # Perigee. There is no configure step; `make help` lists what there is to make.
-#
-#   CC=clang       another compiler            CFLAGS=...     flags of your own, after ours
-#   OPT=-O3        another optimization        BUILD=build/x  another folder to build in
 VERSION := 0.1.0
 BUILD   := build
 OPT     := -O2
+PREFIX  := /usr/local
 ifeq ($(origin CC),default)
 CC := gcc
 endif
@@ -15,73 +13,137 @@ ISA_avxvnni    := $(ISA_avx2) -mavxvnni
 ISA_avx512vnni := $(ISA_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
 ISA_amx        := $(ISA_avx512vnni) -mamx-tile -mamx-int8
 
+# oneDNN 3: what .ci/deps unpacked, else what the system has. The library is opened on first use, never linked.
+ONEDNN := $(firstword $(wildcard build/deps/onednn/include/oneapi/dnnl/dnnl.h /usr/include/oneapi/dnnl/dnnl.h))
+ifneq ($(ONEDNN),)
+DEFS_onednn := -DPGEE_HAVE_ONEDNN
+ifneq ($(filter build/%,$(ONEDNN)),)
+DEFS_onednn += -isystem build/deps/onednn/include -DPGEE_ONEDNN_PATH='"$(abspath build/deps/onednn/lib/libdnnl.so.3)"'
+endif
+endif
+DEFS_version := -DPGEE_VERSION='"$(VERSION)"' -I$(BUILD)/gen
+
 WARN  := -Wall -Wextra -Wshadow -Wvla
 FLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -ffp-contract=off -fPIC -fvisibility=hidden -pthread $(WARN) $(CFLAGS)
 LIBS  := -ldl -lpthread -lm
 
-# oneDNN 3: what `make deps` unpacked, else what the system has. Its library is opened on first use, never linked.
-DEPS := build/deps
-ONEDNN := $(firstword $(wildcard $(DEPS)/onednn/include/oneapi/dnnl/dnnl.h /usr/include/oneapi/dnnl/dnnl.h))
-ifneq ($(ONEDNN),)
-DEFS_onednn := -DPGEE_HAVE_ONEDNN $(if $(filter $(DEPS)/%,$(ONEDNN)),\
-  -isystem $(DEPS)/onednn/include -DPGEE_ONEDNN_PATH='"$(abspath $(DEPS)/onednn/lib/libdnnl.so.3)"')
-endif
-DEFS_version := -DPGEE_VERSION='"$(VERSION)"' -I$(BUILD)/gen
-
 SOURCES := $(wildcard engine/*.c engine/tokenizer/*.c kernels/*.c kernels/*/*.c)
-SPECS   := $(filter-out spec/support/hard_%,$(wildcard spec/support/*.c))
+SUPPORT := $(filter-out spec/support/hard_%,$(wildcard spec/support/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/obj/%.o)
-SPECOBJ := $(SPECS:%.c=$(BUILD)/obj/%.o)
+SPECOBJ := $(SUPPORT:%.c=$(BUILD)/obj/%.o)
+HARDOBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard spec/support/hard_*.c))
 LIB     := $(BUILD)/libperigee.so
 SPECLIB := $(BUILD)/libperigee_spec.so
 
 LUAJIT := luajit
-BUSTED := PERIGEE_LIB=$(abspath $(SPECLIB)) busted --lua=$(shell command -v $(LUAJIT) || echo $(LUAJIT))
+SPEC   := spec
+# Every processor, unless -j was given.
+MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
+QUIET  := $(if $(V),,@)
 
-.PHONY: all lib speclib test help clean FORCE
+.PHONY: lib speclib deps demo test specs lint format hard hard-run tsan tsan-run install clean help FORCE
 .DELETE_ON_ERROR:
 
-all: $(LIB)
-
-## lib          the library (this is what plain `make` does)
+## make            the library, build/libperigee.so
 lib: $(LIB)
 
-## speclib      the library that the specs load: the same objects, and spec/support's
+## make demo       installs what is missing, builds, fetches a checkpoint, quantizes it, judges and times it
+demo:
+	@sh .ci/deps model
+	@$(MAKE_ALL) lib
+	@sh .ci/fetch model build/demo/all-MiniLM-L6-v2
+	PERIGEE_LIB=$(abspath $(LIB)) $(LUAJIT) recipes/bert_static.lua
+
+## make test       installs what is missing, builds, runs all specs; SPEC=spec/kernels runs some
+test:
+	@sh .ci/deps
+	@$(MAKE_ALL) specs
+
+specs: $(LIB) $(SPECLIB)
+	PERIGEE_LIB=$(abspath $(SPECLIB)) busted --lua=$(LUAJIT) $(BUSTED_FLAGS) $(SPEC)
+
+## make deps       installs what is missing: Debian packages as root, else it prints the command
+deps:
+	@sh .ci/deps
+
+# ---- The library ------------------------------------------------------------------------------------------------------
+
+$(LIB): $(OBJECTS) $(BUILD)/files
+	@echo "  LINK $@"
+	$(QUIET)$(CC) -shared -Wl,-soname,libperigee.so.0 $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@ $(LIBS)
+
+# The same objects and spec/support's, so that specs reach what the library hides.
 speclib: $(SPECLIB)
-
-## test         all specs
-test: $(LIB) $(SPECLIB)
-	$(BUSTED) $(SPEC)
-
-$(LIB): $(OBJECTS)
-	$(CC) -shared -Wl,-soname,libperigee.so.0 $(OPT) $(CFLAGS) $^ -o $@ $(LIBS)
-
-$(SPECLIB): $(OBJECTS) $(SPECOBJ)
-	$(CC) -shared $(OPT) $(CFLAGS) $^ -o $@ $(LIBS)
+$(SPECLIB): $(OBJECTS) $(SPECOBJ) $(BUILD)/files
+	@echo "  LINK $@"
+	$(QUIET)$(CC) -shared $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@ $(LIBS)
 
 stem = $(basename $(notdir $1))
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(FLAGS) $(ISA_$(call stem,$<)) $(DEFS_$(call stem,$<)) -MMD -MP -c $< -o $@
+	@echo "  CC   $<"
+	$(QUIET)$(CC) $(FLAGS) $(ISA_$(call stem,$<)) $(DEFS_$(call stem,$<)) -MMD -MP -c $< -o $@
 
 # The header as the FFI takes it, a C string: pgee_header() returns it.
 $(BUILD)/obj/engine/version.o: $(BUILD)/gen/header.inc
 $(BUILD)/gen/header.inc: engine/perigee.h
 	@mkdir -p $(@D)
-	sed -e '/^#/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
+	@sed -e '/^#/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
 
-# Changes when a flag does, so that everything is built again.
-$(BUILD)/flags: FORCE
+# Files that change when their text does: another compiler or flag builds everything again, another list of files links again.
+$(BUILD)/flags: TEXT := $(CC) $(FLAGS) $(DEFS_onednn) $(DEFS_version) $(ISA_amx)
+$(BUILD)/files: TEXT := $(SOURCES) $(SUPPORT)
+$(BUILD)/flags $(BUILD)/files: FORCE
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(subst ','\'',$(CC) $(FLAGS) $(DEFS_onednn) $(DEFS_version))' | cmp -s - $@ || \
-	  printf '%s\n' '$(subst ','\'',$(CC) $(FLAGS) $(DEFS_onednn) $(DEFS_version))' > $@
+	@printf '%s\n' '$(subst ','\'',$(TEXT))' > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
--include $(OBJECTS:.o=.d) $(SPECOBJ:.o=.d)
+-include $(OBJECTS:.o=.d) $(SPECOBJ:.o=.d) $(HARDOBJ:.o=.d)
 
-## clean        removes what was built; what was downloaded stays (`rm -r build` removes both)
+# ---- Checks -----------------------------------------------------------------------------------------------------------
+
+C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/tokenizer kernels kernels/* spec/support))
+LUA_FILES := $(wildcard lua recipes spec .busted .luacheckrc)
+
+## make lint       luacheck, cppcheck, clang-format, shellcheck; gcc and clang with -Werror
+lint:
+	@sh .ci/deps lint
+	luacheck --quiet $(LUA_FILES)
+	clang-format --dry-run -Werror $(C_FILES)
+	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
+	  -j $(shell nproc) --suppressions-list=.ci/cppcheck $(SOURCES)
+	shellcheck -e SC1091 .ci/deps .ci/fetch .ci/run
+	@$(MAKE_ALL) CC=gcc CFLAGS=-Werror BUILD=build/gcc lib speclib
+	@$(MAKE_ALL) CC=clang CFLAGS=-Werror BUILD=build/clang lib speclib
+
+## make format     clang-format over the C files
+format:
+	clang-format -i $(C_FILES)
+
+# ---- Installation -----------------------------------------------------------------------------------------------------
+
+lib_dir := $(DESTDIR)$(PREFIX)/lib
+lua_dir := $(DESTDIR)$(PREFIX)/share/lua/5.1
+own_dir := $(DESTDIR)$(PREFIX)/share/perigee
+INSTALL := install -D -m 644
+
+## make install    to PREFIX=/usr/local, below DESTDIR if set
+install: $(LIB)
+	install -D -m 755 $(LIB) $(lib_dir)/libperigee.so.$(VERSION)
+	ln -sf libperigee.so.$(VERSION) $(lib_dir)/libperigee.so.0
+	ln -sf libperigee.so.0 $(lib_dir)/libperigee.so
+	$(INSTALL) engine/perigee.h $(DESTDIR)$(PREFIX)/include/perigee.h
+	cd lua && find perigee -name '*.lua' -exec $(INSTALL) {} $(abspath $(lua_dir))/{} \;
+	find recipes -type f -exec $(INSTALL) {} $(own_dir)/{} \;
+	ln -sf ../../../../lib/libperigee.so.0 $(lua_dir)/perigee/libperigee.so
+
+## make clean      removes what was built; `rm -r build` also what was downloaded
 clean:
-	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/flags $(LIB) $(SPECLIB)
+	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/flags $(BUILD)/files $(LIB) $(SPECLIB) $(addprefix build/,gcc clang hard tsan)
 
-## help         this list
+## make help       this list
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
+	@echo
+	@echo 'CC=clang another compiler, CFLAGS= flags after ours, OPT=-O3 another optimization, BUILD=build/x another folder to'
+	@echo 'build in, V=1 shows the commands.'
