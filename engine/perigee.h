@@ -110,6 +110,8 @@ int64_t pgee_tensor_dim(const pgee_tensor *t, int i);
 int64_t pgee_tensor_stride(const pgee_tensor *t);
 /* NULL for a plan's buffer, which has memory only in a workspace. */
 void *pgee_tensor_data(const pgee_tensor *t);
+/* 0 if it is part of a mapped file: its bytes can only be read. */
+int pgee_tensor_writable(const pgee_tensor *t);
 /* The index of the first value that is NaN or infinite in an F32, F16 or BF16 tensor, in row-major order; -1 if none. */
 int64_t pgee_tensor_nonfinite(const pgee_tensor *t);
 /* 1 if type, shape and every bit are equal, else 0. */

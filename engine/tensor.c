@@ -181,6 +181,7 @@ int pgee_tensor_ndim(const pgee_tensor *t) { return t->ndim; }
 int64_t pgee_tensor_dim(const pgee_tensor *t, int i) { return i >= 0 && i < t->ndim ? t->shape[i] : 0; }
 int64_t pgee_tensor_stride(const pgee_tensor *t) { return t->stride; }
 void *pgee_tensor_data(const pgee_tensor *t) { return t->data; }
+int pgee_tensor_writable(const pgee_tensor *t) { return !t->file && !(t->base && t->base->file); }
 
 /* IEEE half precision to single, exactly; a NaN keeps its payload and becomes quiet. */
 static uint32_t widen_f16(uint16_t h) {
@@ -397,4 +398,9 @@ int tensor_expect(const pgee_tensor *t, const char *what, int dtype, int ndim, i
   return fail(PGEE_ARGUMENT, "%s is %s %s%s, expected %s", what, dtypes[t->dtype].name,
               !buffer ? "" : t->rows == PGEE_TOKENS ? "[T]" : "[B]", shape_print(t->ndim - buffer, t->shape + buffer).text,
               expected.text);
+}
+
+int tensor_expect_output(const pgee_tensor *t, const char *what, int dtype, int ndim, int64_t rows, int64_t width) {
+  TRY(tensor_expect(t, what, dtype, ndim, rows, width));
+  return pgee_tensor_writable(t) ? PGEE_OK : fail(PGEE_ARGUMENT, "%s is part of a file, which cannot be written", what);
 }

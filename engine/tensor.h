@@ -34,5 +34,7 @@ void tensor_row_f32(float *out, const pgee_tensor *t, int64_t i);
 
 /* Tests of what a function was given. They set the message, naming `what`, and return PGEE_ARGUMENT. -1 for any size. */
 int tensor_expect(const pgee_tensor *t, const char *what, int dtype, int ndim, int64_t rows, int64_t width);
+/* The same for what is written: part of a mapped file is refused. */
+int tensor_expect_output(const pgee_tensor *t, const char *what, int dtype, int ndim, int64_t rows, int64_t width);
 
 #endif

@@ -1,0 +1,148 @@
+--- The C library: finds it, declares it, turns its failures into Lua errors and its handles into objects.
+--
+-- The declarations are the text of perigee.h that the library itself carries, so the two cannot drift apart. This is the only
+-- module that declares C functions.
+local ffi = require "ffi"
+
+local M = {}
+
+-- ---- Finding the library ----------------------------------------------------------------------------------------------
+
+--- Where the library may be, in order: PERIGEE_LIB and nothing else if it is set; else beside this module, the source tree, the
+-- lib folder of the prefix that this module was installed under, the system.
+local function candidates()
+  local named = os.getenv "PERIGEE_LIB"
+  if named and named ~= "" then
+    return { named }
+  end
+  local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
+  return {
+    here .. "/libperigee.so",
+    here .. "/../../build/libperigee.so",
+    here .. "/../../../../lib/libperigee.so.0",
+    "libperigee.so.0",
+  }
+end
+
+local function exists(path)
+  local file = io.open(path)
+  return file ~= nil and file:close()
+end
+
+--- A file that is there but does not load is an error of its own: a library found further on might be another version.
+local function load_library()
+  local tried = candidates()
+  for _, path in ipairs(tried) do
+    local ok, library = pcall(ffi.load, path)
+    if ok then
+      return library, path
+    elseif path:find "/" and exists(path) then
+      error("cannot load " .. path .. ": " .. library, 0)
+    end
+  end
+  error("libperigee.so was not found; run 'make', or set PERIGEE_LIB to its path. Tried:\n  " .. table.concat(tried, "\n  "), 0)
+end
+
+local C, path = load_library()
+
+-- Declarations outlive this module: when it is loaded again they are still there, and LuaJIT takes a struct only once.
+if not pcall(ffi.typeof, "pgee_tensor") then
+  ffi.cdef "const char *pgee_header(void);"
+  local ok, header = pcall(function() return ffi.string(C.pgee_header()) end)
+  if not ok then
+    error(path .. " is not Perigee's library: " .. header, 0)
+  end
+  ffi.cdef(header)
+end
+
+--- The library's namespace: call it as ffi.C.pgee_f(...); single functions are better not cached.
+M.C = C
+--- The path that the library was loaded by.
+M.path = path
+
+-- ---- Failures -----------------------------------------------------------------------------------------------------------
+
+--- Raises the library's message unless `status` is PGEE_OK. Blames the caller of the function that calls check; level 2 its caller's
+-- caller, and so on. (A tail call `return check(...)` would lose a level.)
+function M.check(status, level)
+  if status ~= 0 then
+    error(ffi.string(C.pgee_message()), (level or 1) + 2)
+  end
+end
+
+-- ---- Handles ------------------------------------------------------------------------------------------------------------
+
+--- A place for a result that C writes: out "pgee_tensor *" holds one, at [0]. Made once by each module, used for every call.
+function M.out(ctype)
+  return ffi.new(ffi.typeof("$[1]", ffi.typeof(ctype)))
+end
+
+-- The collector sees 8 bytes where the library holds megabytes. When what the library holds has doubled since the last time, unreachable
+-- objects may be why.
+local FLOOR = 256 * 2^20
+local limit = FLOOR
+
+local function collect_if_large()
+  if tonumber(C.pgee_live_bytes()) > limit then
+    collectgarbage()
+    limit = math.max(2 * tonumber(C.pgee_live_bytes()), FLOOR)
+  end
+end
+
+--- A class of objects that each own one handle: structs whose only field is the handle, freed by the collector or by release.
+--   name: what messages call such an object, "tensor"; ctype: "pgee_tensor"; free: "pgee_tensor_free"
+--   metatable: of the objects, as for ffi.metatype; __gc is set here, and __eq (the same handle) unless given
+-- Returns a table of
+--   wrap(handle): an object that owns it
+--   is(x): whether x is such an object
+--   handle(x, what, level): its handle. An error that names `what` if x is another thing or was released, blaming as check does
+--   release(x): frees at once what only x holds. Twice does no harm
+function M.class(name, ctype, free, metatable)
+  local class = {}
+  local object
+
+  function class.is(x)
+    return ffi.istype(object, x)
+  end
+
+  function class.wrap(handle)
+    assert(handle ~= nil)
+    local x = object(handle)
+    collect_if_large()
+    return x
+  end
+
+  function class.handle(x, what, level)
+    if not ffi.istype(object, x) then
+      error(("%s is %s, expected a %s"):format(what or name, M.describe(x), name), (level or 1) + 2)
+    elseif x.handle == nil then
+      error(("%s: this %s was released"):format(what or name, name), (level or 1) + 2)
+    end
+    return x.handle
+  end
+
+  function class.release(x)
+    local handle = x.handle
+    x.handle = nil
+    C[free](handle)
+  end
+
+  metatable.__gc = class.release
+  metatable.__eq = metatable.__eq or function(a, b)
+    return ffi.istype(object, a) and ffi.istype(object, b) and a.handle == b.handle
+  end
+  object = ffi.metatype(ffi.typeof("struct { " .. ctype .. " *handle; }"), metatable)
+  return class
+end
+
+--- What x is, for messages: "nil", "a table", "the string 'abc'", "3".
+function M.describe(x)
+  if type(x) == "string" then
+    return #x <= 40 and ("the string '%s'"):format(x) or ("the string '%s…'"):format(x:sub(1, 40))
+  elseif type(x) == "number" or type(x) == "boolean" or x == nil then
+    return tostring(x)
+  end
+  return "a " .. (type(x) == "cdata" and tostring(ffi.typeof(x)) or type(x))
+end
+
+return M

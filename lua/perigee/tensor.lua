@@ -1,0 +1,470 @@
+--- Tensors: arrays of one type with one to four dimensions, whose memory is the library's, outside Lua's collector.
+--
+--   local tensor = require "perigee.tensor"
+--   local t = tensor.from { { 1, 2, 3 }, { 4, 5, 6 } }       -- F32 [2][3]
+--   t[2][3]  --> 6         t.shape --> { 2, 3 }     t.dtype --> "F32"     #t --> 2
+--   t[1] = { 7, 8, 9 }     t:rows(1, 1)             print(t)
+--
+-- Indices start at 1, as always in Lua. A row, and rows(a, b), are views: they share memory and keep it alive.
+-- Types are spelled as in safetensors: F32 F16 BF16 F64 I64 I32 I8 U8 BOOL. Elements of I64 beyond 2^53 are read as int64_t, those of
+-- BOOL as booleans, all others as numbers; a value that the type cannot hold exactly is rounded (floats) or refused (integers).
+local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local C, check = pgee.C, pgee.check
+
+local M = {}
+local methods = {}
+local class
+local out = pgee.out "pgee_tensor *"
+local out_db = pgee.out "double"
+
+-- ---- Element types -------------------------------------------------------------------------------------------------------
+
+-- A 16-bit float of `fraction` fraction bits, and the bias of its exponent.
+local function widen(bits, fraction, bias)
+  local sign, one = bits >= 0x8000 and -1 or 1, 2 ^ fraction
+  local exponent, f = math.floor(bits % 0x8000 / one), bits % one
+  if exponent == 2 * bias + 1 then
+    return f == 0 and sign / 0 or 0 / 0
+  elseif exponent == 0 then
+    return sign * math.ldexp(f, 1 - bias - fraction)
+  end
+  return sign * math.ldexp(f + one, exponent - bias - fraction)
+end
+
+-- To the nearest, ties to even; a carry out of the fraction is a carry into the exponent.
+local function narrow(v, fraction, bias)
+  local one, infinite = 2 ^ fraction, (2 * bias + 1) * 2 ^ fraction
+  if v ~= v then
+    return infinite + one / 2
+  end
+  local sign = (v < 0 or 1 / v < 0) and 0x8000 or 0
+  local a = math.abs(v)
+  if a == math.huge then
+    return sign + infinite
+  end
+  local _, exponent = math.frexp(a)
+  exponent = math.max(exponent, 2 - bias)
+  local units = math.ldexp(a, fraction + 1 - exponent)
+  local bits = (units + 2^52) - 2^52 + (exponent + bias - 2) * one
+  return sign + math.min(bits, infinite)
+end
+
+local function float16(fraction, bias)
+  return {
+    pointer = ffi.typeof "uint16_t *",
+    get = function(bits) return widen(bits, fraction, bias) end,
+    set = function(v) return type(v) == "number" and narrow(v, fraction, bias) or nil end,
+    expected = "a number",
+  }
+end
+
+local function float(pointer)
+  return {
+    pointer = ffi.typeof(pointer),
+    get = function(v) return v end,
+    set = function(v) return type(v) == "number" and v or nil end,
+    expected = "a number",
+  }
+end
+
+local function integer(pointer, low, high)
+  return {
+    pointer = ffi.typeof(pointer),
+    get = function(v) return v end,
+    set = function(v) return type(v) == "number" and v % 1 == 0 and v >= low and v <= high and v or nil end,
+    expected = ("an integer from %d to %d"):format(low, high),
+  }
+end
+
+local int64 = ffi.typeof "int64_t"
+local types = {
+  F32 = float "float *",
+  F16 = float16(10, 15),
+  BF16 = float16(7, 127),
+  U8 = integer("uint8_t *", 0, 255),
+  I8 = integer("int8_t *", -128, 127),
+  I32 = integer("int32_t *", -2^31, 2^31 - 1),
+  I64 = {
+    pointer = ffi.typeof "int64_t *",
+    get = function(v) return v >= -2^53 and v <= 2^53 and tonumber(v) or v end,
+    set = function(v)
+      return (ffi.istype(int64, v) or type(v) == "number" and v % 1 == 0 and v >= -2^63 and v < 2^63) and v or nil
+    end,
+    expected = "a 64-bit integer",
+  },
+  F64 = float "double *",
+  BOOL = {
+    pointer = ffi.typeof "uint8_t *",
+    get = function(v) return v ~= 0 end,
+    set = function(v) return type(v) == "boolean" and (v and 1 or 0) or nil end,
+    expected = "a boolean",
+  },
+}
+
+local codes = {} -- of types, by name
+for code = 0, C.PGEE_DTYPES - 1 do
+  local name = ffi.string(C.pgee_dtype_name(code))
+  codes[name] = code
+  types[code] = assert(types[name], name)
+  types[code].name = name
+end
+
+--- The library's number for a type's name; an error for another name.
+function M.code(dtype, level)
+  return codes[dtype] or error(("the tensor type is %s, expected 'F32', 'F16', 'BF16', 'F64', 'I64', 'I32', 'I8', 'U8' or 'BOOL'")
+    :format(pgee.describe(dtype)), (level or 1) + 2)
+end
+
+-- ---- Making ------------------------------------------------------------------------------------------------------------
+
+local function shape_of(h)
+  local shape = {}
+  for i = 1, C.pgee_tensor_ndim(h) do
+    shape[i] = tonumber(C.pgee_tensor_dim(h, i - 1))
+  end
+  return shape
+end
+
+-- Elements in a row.
+local function width_of(h)
+  local width = 1
+  for i = 1, C.pgee_tensor_ndim(h) - 1 do
+    width = width * tonumber(C.pgee_tensor_dim(h, i))
+  end
+  return width
+end
+
+--- "F32 [2][3]"
+local function title(h)
+  return types[C.pgee_tensor_dtype(h)].name .. " [" .. table.concat(shape_of(h), "][") .. "]"
+end
+
+local function new(dtype, shape, level)
+  local code = M.code(dtype, level + 1)
+  if type(shape) == "number" then
+    shape = { shape }
+  elseif type(shape) ~= "table" then
+    error("shape is " .. pgee.describe(shape) .. ", expected a number or a list of numbers", level + 2)
+  end
+  for i = 1, #shape do
+    local n = shape[i]
+    if type(n) ~= "number" or n % 1 ~= 0 or n < 0 or n >= 2^53 then
+      error(("dimension %d of the shape is %s, expected an integer of at least 0"):format(i, pgee.describe(n)), level + 2)
+    end
+  end
+  check(C.pgee_tensor_new(out, code, #shape, ffi.new("int64_t[?]", math.max(#shape, 1), shape)), level + 1)
+  return class.wrap(out[0])
+end
+
+--- tensor.new("F32", { 2, 3 }): zeros.
+function M.new(dtype, shape)
+  return (new(dtype, shape, 1))
+end
+
+-- The place of an element for messages, "[2][3]". at.skipped: rows before the first.
+local function place(at)
+  return ("[%d]"):format(at[1] + (at.skipped or 0)) .. (at[2] and "[" .. table.concat(at, "][", 2) .. "]" or "")
+end
+
+-- Appends the elements of nested lists to `flat`, as they are stored. Returns what is wrong with them, or nil.
+local function flatten(flat, values, kind, shape, at)
+  local depth = #at + 1
+  if depth > #shape then
+    local stored = kind.set(values)
+    flat[#flat + 1] = stored
+    return stored == nil and ("%s is %s, and %s takes %s"):format(place(at), pgee.describe(values), kind.name, kind.expected) or nil
+  elseif type(values) ~= "table" or #values ~= shape[depth] then
+    local came = type(values) == "table" and "a list of " .. #values or pgee.describe(values)
+    return ("%s is %s, expected a list of %d"):format(depth > 1 and place(at) or "the value", came, shape[depth])
+  end
+  for i = 1, shape[depth] do
+    at[depth] = i
+    local wrong = flatten(flat, values[i], kind, shape, at)
+    if wrong then
+      return wrong
+    end
+    at[depth] = nil
+  end
+end
+
+-- Fills h from nested lists, all or nothing. `skipped` is for messages: the rows of the whole tensor before h.
+local function assign(h, values, level, skipped)
+  local kind, shape, flat = types[C.pgee_tensor_dtype(h)], shape_of(h), {}
+  local wrong = flatten(flat, values, kind, shape, { skipped = skipped })
+  if wrong then
+    error(wrong, level + 2)
+  end
+  local data, stride = ffi.cast(kind.pointer, C.pgee_tensor_data(h)), tonumber(C.pgee_tensor_stride(h))
+  local width = #flat / math.max(shape[1], 1)
+  for i = 0, #flat - 1 do
+    data[math.floor(i / width) * stride + i % width] = flat[i + 1]
+  end
+end
+
+--- tensor.from { 1, 2 } or { { 1, 2 }, { 3, 4 } }, up to four levels deep: F32, or tensor.from({ 1, 2 }, "U8").
+function M.from(values, dtype)
+  if type(values) ~= "table" then
+    error("values is " .. pgee.describe(values) .. ", expected a list of numbers or of lists", 2)
+  end
+  local shape, inner = {}, values
+  repeat
+    shape[#shape + 1] = #inner
+    inner = inner[1]
+  until type(inner) ~= "table"
+  local t = new(dtype or "F32", shape, 1)
+  assign(t.handle, values, 1)
+  return t
+end
+
+--- For modules: an object that owns the handle that a function of the library has just written.
+function M.wrap(handle)
+  return class.wrap(handle)
+end
+
+--- Whether x is a tensor.
+function M.is(x)
+  return class.is(x)
+end
+
+--- For modules: the handle of x, or an error that names `what` and blames the caller of the function that calls this (level 1).
+function M.handle(x, what, level)
+  return (class.handle(x, what, (level or 1) + 1))
+end
+
+--- The same, with nil for nil.
+function M.optional(x, what, level)
+  return x ~= nil and class.handle(x, what, (level or 1) + 1) or nil
+end
+
+-- ---- Reading and writing -----------------------------------------------------------------------------------------------
+
+local function index_check(h, i, level)
+  local rows = tonumber(C.pgee_tensor_dim(h, 0))
+  if i % 1 ~= 0 or i < 1 or i > rows then
+    error(("index %s is outside 1 to %d"):format(i, rows), level + 2)
+  end
+end
+
+local function element(h, i)
+  local t = types[C.pgee_tensor_dtype(h)]
+  return t.get(ffi.cast(t.pointer, C.pgee_tensor_data(h))[i - 1])
+end
+
+local function view_row(h, i, level)
+  check(C.pgee_tensor_row(out, h, i - 1), level + 1)
+  return class.wrap(out[0])
+end
+
+local properties = {
+  shape = shape_of,
+  dtype = function(h) return types[C.pgee_tensor_dtype(h)].name end,
+}
+
+local function index(t, key)
+  if type(key) == "number" then
+    local h = class.handle(t, "tensor")
+    index_check(h, key, 1)
+    if C.pgee_tensor_ndim(h) == 1 then
+      return element(h, key)
+    end
+    return (view_row(h, key, 1))
+  elseif properties[key] then
+    return properties[key](class.handle(t, "tensor"))
+  end
+  return methods[key]
+end
+
+local function writable(h, level)
+  if C.pgee_tensor_writable(h) == 0 then
+    error("this tensor is part of a file and cannot be written; t:copy() can", level + 2)
+  end
+end
+
+--- t:set(values): all elements, from a nested list of the tensor's shape, or one number for all.
+function methods.set(t, values)
+  local h = class.handle(t, "tensor")
+  writable(h, 1)
+  if type(values) == "table" then
+    assign(h, values, 1)
+  elseif C.pgee_tensor_ndim(h) > 1 then
+    for i = 1, #t do
+      view_row(h, i, 1):set(values)
+    end
+  else
+    local kind = types[C.pgee_tensor_dtype(h)]
+    local stored = kind.set(values)
+    if stored == nil then
+      error(("%s takes %s, not %s"):format(kind.name, kind.expected, pgee.describe(values)), 2)
+    end
+    local data = ffi.cast(kind.pointer, C.pgee_tensor_data(h))
+    for i = 0, #t - 1 do
+      data[i] = stored
+    end
+  end
+  return t
+end
+
+local function newindex(t, key, value)
+  local h = class.handle(t, "tensor")
+  if type(key) ~= "number" then
+    error(("a tensor has no field %s that could be set"):format(pgee.describe(key)), 2)
+  end
+  index_check(h, key, 1)
+  writable(h, 1)
+  check(C.pgee_tensor_rows(out, h, key - 1, key))
+  local row = class.wrap(out[0])
+  assign(row.handle, { value }, 1, key - 1)
+  row:release()
+end
+
+--- The elements as nested lists.
+function methods.totable(t)
+  class.handle(t, "tensor")
+  local list = {}
+  for i = 1, #t do
+    local v = t[i]
+    list[i] = class.is(v) and v:totable() or v
+  end
+  return list
+end
+
+--- Rows first to last, both included: a view.
+function methods.rows(t, first, last)
+  local h = class.handle(t, "tensor")
+  local rows = tonumber(C.pgee_tensor_dim(h, 0))
+  last = last or rows
+  if type(first) ~= "number" or type(last) ~= "number" or first % 1 ~= 0 or last % 1 ~= 0 or first < 1 or last > rows
+    or first > last + 1 then
+    error(("rows %s to %s are outside 1 to %d"):format(tostring(first), tostring(last), rows), 2)
+  end
+  check(C.pgee_tensor_rows(out, h, first - 1, last))
+  return class.wrap(out[0])
+end
+
+--- A copy of the same type.
+function methods.copy(t)
+  local h = class.handle(t, "tensor")
+  local copy = new(types[C.pgee_tensor_dtype(h)].name, shape_of(h), 1)
+  local from, stride = t:pointer()
+  local to, copy_stride = copy:pointer()
+  local width = width_of(h)
+  for i = 0, #t - 1 do
+    ffi.copy(to + i * copy_stride, from + i * stride, width * C.pgee_dtype_bytes(C.pgee_tensor_dtype(h)))
+  end
+  return copy
+end
+
+--- A dense F32 copy, exact for F16 and BF16.
+function methods.f32(t)
+  check(C.pgee_tensor_f32(out, class.handle(t, "tensor")))
+  return class.wrap(out[0])
+end
+
+--- A pointer to the first element, of the C type of the tensor's type (16-bit floats as uint16_t): for FFI code. Rows are
+-- `stride` elements apart, the second result. It lives as long as the tensor.
+function methods.pointer(t)
+  local h = class.handle(t, "tensor")
+  return ffi.cast(types[C.pgee_tensor_dtype(h)].pointer, C.pgee_tensor_data(h)), tonumber(C.pgee_tensor_stride(h))
+end
+
+--- Frees the memory at once unless a view still needs it. What is done with t afterwards is an error.
+function methods.release(t)
+  if not class.is(t) then
+    error("tensor is " .. pgee.describe(t) .. ", expected a tensor", 2)
+  end
+  class.release(t)
+end
+
+-- ---- Comparing and printing --------------------------------------------------------------------------------------------
+
+--- Whether type, shape and every bit are equal.
+function methods.equals(t, other)
+  return C.pgee_tensor_equal(class.handle(t, "tensor"), class.handle(other, "other")) == 1
+end
+
+--- Signal-to-quantization-noise ratio in dB of `test` against this F32 tensor: math.huge if they are equal.
+function methods.sqnr(t, test)
+  check(C.pgee_sqnr(out_db, class.handle(t, "tensor"), class.handle(test, "test")))
+  return out_db[0]
+end
+
+--- The place of the first NaN or infinity of a float tensor, in row-major order: row and column, or the index of a vector; nil if
+-- there is none. (Of more dimensions: the first index and the place within.)
+function methods.first_nonfinite(t)
+  local h = class.handle(t, "tensor")
+  local at = tonumber(C.pgee_tensor_nonfinite(h))
+  if at < 0 then
+    return nil
+  elseif C.pgee_tensor_ndim(h) == 1 then
+    return at + 1
+  end
+  local width = width_of(h)
+  return math.floor(at / width) + 1, at % width + 1
+end
+
+local ROWS, COLUMNS = 6, 8 -- that are printed
+
+local function cells_of(t, count)
+  local cells = {}
+  for i = 1, math.min(#t, count) do
+    local v = t[i]
+    cells[i] = type(v) == "number" and ("%.4g"):format(v) or tostring(v):gsub("LL$", "")
+  end
+  return cells
+end
+
+-- One line for each row that is shown, all cells as wide as the widest.
+local function lines_of(t)
+  if #t == 0 or width_of(t.handle) == 0 then
+    return {}
+  end
+  local rows = C.pgee_tensor_ndim(t.handle) == 1 and { cells_of(t, COLUMNS) } or {}
+  local columns = rows[1] and #t
+  for i = 1, rows[1] and 0 or math.min(#t, ROWS) do
+    rows[i] = cells_of(t[i], COLUMNS)
+    columns = #t[i]
+  end
+  local wide = 0
+  for _, cells in ipairs(rows) do
+    for _, cell in ipairs(cells) do
+      wide = math.max(wide, #cell)
+    end
+  end
+  local lines = {}
+  for i, cells in ipairs(rows) do
+    for j, cell in ipairs(cells) do
+      cells[j] = (" "):rep(wide - #cell) .. cell
+    end
+    lines[i] = "  " .. table.concat(cells, "  ") .. (columns > COLUMNS and "  …" or "")
+  end
+  return lines
+end
+
+local function print_tensor(t)
+  local h = t.handle
+  if h == nil then
+    return "tensor (released)"
+  end
+  local lines = { "tensor " .. title(h) }
+  if C.pgee_tensor_data(h) == nil then
+    lines[1] = lines[1] .. " (a plan's buffer)"
+  elseif C.pgee_tensor_ndim(h) <= 2 then
+    for _, line in ipairs(lines_of(t)) do
+      lines[#lines + 1] = line
+    end
+    if C.pgee_tensor_ndim(h) == 2 and #t > ROWS then
+      lines[#lines + 1] = "  …"
+    end
+  end
+  return table.concat(lines, "\n")
+end
+
+class = pgee.class("tensor", "pgee_tensor", "pgee_tensor_free", {
+  __index = index,
+  __newindex = newindex,
+  __len = function(t) return tonumber(C.pgee_tensor_dim(class.handle(t, "tensor"), 0)) end,
+  __tostring = print_tensor,
+})
+
+return M
