@@ -13,13 +13,14 @@ ISA_avxvnni    := $(ISA_avx2) -mavxvnni
 ISA_avx512vnni := $(ISA_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
 ISA_amx        := $(ISA_avx512vnni) -mamx-tile -mamx-int8
 
-# oneDNN 3: what .ci/deps unpacked, else what the system has. The library is opened on first use, never linked.
+# oneDNN 3: what .ci/deps unpacked, else what the system has, by its SONAME (Debian's is libdnnl.so.3.6). The library is opened on
+# first use, never linked.
 ONEDNN := $(firstword $(wildcard build/deps/onednn/include/oneapi/dnnl/dnnl.h /usr/include/oneapi/dnnl/dnnl.h))
-ifneq ($(ONEDNN),)
-DEFS_onednn := -DPGEE_HAVE_ONEDNN
 ifneq ($(filter build/%,$(ONEDNN)),)
-DEFS_onednn += -isystem build/deps/onednn/include -DPGEE_ONEDNN_PATH='"$(abspath build/deps/onednn/lib/libdnnl.so.3)"'
-endif
+DEFS_onednn := -isystem build/deps/onednn/include -DPGEE_HAVE_ONEDNN -DPGEE_ONEDNN_PATH='"$(abspath build/deps/onednn/lib/libdnnl.so.3)"'
+else ifneq ($(ONEDNN),)
+SONAME := $(shell readelf -d "$$($(CC) -print-file-name=libdnnl.so)" 2> /dev/null | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
+DEFS_onednn := -DPGEE_HAVE_ONEDNN -DPGEE_ONEDNN_PATH='"$(or $(SONAME),libdnnl.so.3)"'
 endif
 DEFS_version := -DPGEE_VERSION='"$(VERSION)"' -I$(BUILD)/gen
 
@@ -116,6 +117,35 @@ lint:
 	@$(MAKE_ALL) CC=gcc CFLAGS=-Werror BUILD=build/gcc lib speclib
 	@$(MAKE_ALL) CC=clang CFLAGS=-Werror BUILD=build/clang lib speclib
 
+# The sanitizers' runtimes come with the compiler; hard_host has them in the process before Lua loads the library.
+HARD := -DPGEE_HARD -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+TSAN := -DPGEE_HARD -fsanitize=thread
+
+## make hard       the specs under AddressSanitizer and UndefinedBehaviorSanitizer, with memory poisoned and allocations failing
+hard:
+	@sh .ci/deps hard
+	@$(MAKE_ALL) BUILD=build/hard OPT=-O1 CFLAGS='$(HARD)' hard-run
+
+hard-run: $(BUILD)/hard_host $(SPECLIB)
+	PERIGEE_LIB=$(abspath $(SPECLIB)) PERIGEE_HARD=1 $(BUILD)/hard_host spec/support/hard_busted.lua $(BUSTED_FLAGS) $(SPEC)
+
+$(BUILD)/hard_host: $(BUILD)/obj/spec/support/hard_host.o
+	@echo "  LINK $@"
+	$(QUIET)$(CC) $(CFLAGS) $< -o $@ -rdynamic -lluajit-5.1 -lm -ldl
+DEFS_hard_host := -isystem /usr/include/luajit-2.1
+
+## make tsan       the team, plans and forks under ThreadSanitizer
+tsan:
+	@sh .ci/deps
+	@$(MAKE_ALL) BUILD=build/tsan OPT=-O1 CFLAGS='$(TSAN)' tsan-run
+
+tsan-run: $(BUILD)/hard_threads
+	$(BUILD)/hard_threads
+
+$(BUILD)/hard_threads: $(OBJECTS) $(BUILD)/obj/spec/support/hard_threads.o
+	@echo "  LINK $@"
+	$(QUIET)$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
+
 ## make format     clang-format over the C files
 format:
 	clang-format -i $(C_FILES)
@@ -135,7 +165,6 @@ install: $(LIB)
 	$(INSTALL) engine/perigee.h $(DESTDIR)$(PREFIX)/include/perigee.h
 	cd lua && find perigee -name '*.lua' -exec $(INSTALL) {} $(abspath $(lua_dir))/{} \;
 	find recipes -type f -exec $(INSTALL) {} $(own_dir)/{} \;
-	ln -sf ../../../../lib/libperigee.so.0 $(lua_dir)/perigee/libperigee.so
 
 ## make clean      removes what was built; `rm -r build` also what was downloaded
 clean:

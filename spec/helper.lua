@@ -1,7 +1,7 @@
 --- What every run of the specs begins with: which library is loaded, by perigee.ffi and by spec/support/native.lua alike.
 --
--- Specs run from the top folder. The library is PERIGEE_LIB if set, else build/libperigee_spec.so: the objects of libperigee.so and
--- those of spec/support, so that one copy of the engine's state serves both.
+-- Specs run from the top folder. The library is PERIGEE_LIB if set, else build/libperigee_spec.so: the objects of libperigee.so
+-- and those of spec/support, so that one copy of the engine's state serves both.
 local ffi = require "ffi"
 
 if not os.getenv "PERIGEE_LIB" then
@@ -10,6 +10,4 @@ if not os.getenv "PERIGEE_LIB" then
   ffi.C.setenv("PERIGEE_LIB", here .. "/build/libperigee_spec.so", 1)
 end
 
-if package.searchpath("perigee.ffi", package.path) then
-  require "perigee.ffi"
-end
+require "perigee.ffi"

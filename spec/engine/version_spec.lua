@@ -1,0 +1,26 @@
+local ffi = require "ffi"
+local C = require("perigee.ffi").C
+
+local function read(path)
+  local file = assert(io.open(path))
+  local text = file:read "*a"
+  file:close()
+  return text
+end
+
+describe("version", function()
+  it("is the Makefile's", function()
+    assert.equal(read("Makefile"):match "VERSION := (%S+)", ffi.string(C.pgee_version()))
+  end)
+
+  it("carries perigee.h without its # lines", function()
+    local lines = {}
+    for line in read("engine/perigee.h"):gmatch "([^\n]*)\n" do
+      if line:sub(1, 1) ~= "#" then
+        lines[#lines + 1] = line .. "\n"
+      end
+    end
+    assert.is_true(#lines > 100)
+    assert.equal(table.concat(lines), ffi.string(C.pgee_header()))
+  end)
+end)

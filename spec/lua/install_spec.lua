@@ -1,0 +1,64 @@
+-- An installed copy works without the source tree: `make install` into a temporary folder, then a C program and LuaJIT that know
+-- only that folder. (The hard build is not one to install.)
+local ffi = require "ffi"
+local hard = os.getenv "PERIGEE_HARD"
+local it = hard and pending or it
+
+local version = ffi.string(require("perigee.ffi").C.pgee_version())
+
+local function run(command)
+  local pipe = assert(io.popen("{ " .. command .. "\n} 2>&1; echo $?"))
+  local output, status = pipe:read("*a"):match "^(.*)(%d+)\n$"
+  pipe:close()
+  return output, tonumber(status)
+end
+
+local function succeeds(command)
+  local output, status = run(command)
+  assert(status == 0, output)
+  return output
+end
+
+describe("make install", function()
+  local folder, prefix
+
+  lazy_setup(function()
+    folder = succeeds("mktemp -d"):match "%S+"
+    prefix = folder .. "/opt/perigee"
+    succeeds("make --no-print-directory install PREFIX=/opt/perigee DESTDIR=" .. folder)
+  end)
+
+  lazy_teardown(function()
+    succeeds("rm -r " .. folder)
+  end)
+
+  -- What a program prints that knows only where the modules are.
+  local function luajit(arguments)
+    local share = prefix .. "/share"
+    return succeeds(("cd / && env -u PERIGEE_LIB LUA_PATH='%s/lua/5.1/?.lua;%s/lua/5.1/?/init.lua;;' luajit %s")
+      :format(share, share, arguments))
+  end
+
+  it("puts the library beside the links that name its versions", function()
+    local lib = prefix .. "/lib/libperigee.so"
+    assert.equal(("libperigee.so.0\nlibperigee.so.%s\n"):format(version), succeeds(("readlink %s %s.0"):format(lib, lib)))
+  end)
+
+  it("installs a header that C can use", function()
+    local program = folder .. "/program"
+    local file = assert(io.open(program .. ".c", "w"))
+    file:write [[
+#include <perigee.h>
+#include <stdio.h>
+int main(void) { return puts(pgee_version()) < 0; }
+]]
+    file:close()
+    succeeds(("gcc -Wall -Werror -I%s/include %s.c -o %s -L%s/lib -lperigee"):format(prefix, program, program, prefix))
+    assert.equal(version .. "\n", succeeds(("LD_LIBRARY_PATH=%s/lib %s"):format(prefix, program)))
+  end)
+
+  it("installs modules that find the library", function()
+    local path = luajit [[-e 'print(require("perigee.ffi").path)']]
+    assert.truthy(path:find(prefix, 1, true), path)
+  end)
+end)
