@@ -26,6 +26,8 @@ DEFS_version := -DPGEE_VERSION='"$(VERSION)"' -I$(BUILD)/gen
 
 WARN  := -Wall -Wextra -Wshadow -Wvla
 FLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -ffp-contract=off -fPIC -fvisibility=hidden -pthread $(WARN) $(CFLAGS)
+# The library stays mapped when a Lua state closes: its threads may be parked in it.
+SHARED := -shared -Wl,-z,nodelete
 LIBS  := -ldl -lpthread -lm
 
 SOURCES := $(wildcard engine/*.c engine/tokenizer/*.c kernels/*.c kernels/*/*.c)
@@ -71,13 +73,13 @@ deps:
 
 $(LIB): $(OBJECTS) $(BUILD)/files
 	@echo "  LINK $@"
-	$(QUIET)$(CC) -shared -Wl,-soname,libperigee.so.0 $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@ $(LIBS)
+	$(QUIET)$(CC) $(SHARED) -Wl,-soname,libperigee.so.0 $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@ $(LIBS)
 
 # The same objects and spec/support's, so that specs reach what the library hides.
 speclib: $(SPECLIB)
 $(SPECLIB): $(OBJECTS) $(SPECOBJ) $(BUILD)/files
 	@echo "  LINK $@"
-	$(QUIET)$(CC) -shared $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@ $(LIBS)
+	$(QUIET)$(CC) $(SHARED) $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@ $(LIBS)
 
 stem = $(basename $(notdir $1))
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags
