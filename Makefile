@@ -95,7 +95,7 @@ $(BUILD)/gen/header.inc: engine/perigee.h
 
 # Files that change when their text does: another compiler or flag builds everything again, another list of files links again.
 $(BUILD)/flags: TEXT := $(CC) $(FLAGS) $(DEFS_onednn) $(DEFS_version) $(ISA_amx)
-$(BUILD)/files: TEXT := $(SOURCES) $(SUPPORT)
+$(BUILD)/files: TEXT := $(SHARED) $(SOURCES) $(SUPPORT)
 $(BUILD)/flags $(BUILD)/files: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(TEXT))' > $@.new
