@@ -1,0 +1,70 @@
+/* body.h: FP32 attention over sixteen lanes; included by ref.c, avx2.c and avx512vnni.c after their v16. kernels/README.md writes down the
+ * arithmetic, scratch.h the scratch.
+ *
+ * Memory is O(S): the keys, and the scores of QUERIES queries. Each query's bits depend on nothing but its own row, the keys and the
+ * values, so neither the blocks nor q0 and q1 matter.
+ */
+#include "../gemm_f32/gemm_f32.h"
+#include "../rows/functions.h"
+#include "attention.h"
+#include "scratch.h"
+
+static void pack_keys(float *keys, const attention *a) {
+  int64_t S = a->S, D = a->D, whole_s = S & ~15, whole_d = D & ~15;
+  for (int64_t s = 0; s < S; s++) {
+    float *to = keys + s / 64 * 64 * D + s % 64;
+    if (s % 16 == 0 && s < whole_s)
+      for (int64_t d = 0; d < whole_d; d += 16)
+        vtranspose(to + d * 64, 64, a->k + s * a->ld + d, a->ld);
+    for (int64_t d = s < whole_s ? whole_d : 0; d < D; d++)
+      to[d * 64] = a->k[s * a->ld + d];
+  }
+}
+
+/* c[rows][n] = a[rows][k] b[k][n], tile by tile. */
+static void multiply(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int64_t rows, int n) {
+  for (int64_t t = 0; t < rows; t += TILE_M_F32) {
+    int m = rows - t < TILE_M_F32 ? (int)(rows - t) : TILE_M_F32;
+    NAME(gemm_f32)(c + t * ldc, ldc, a + t * lda, lda, b, ldb, k, m, n);
+  }
+}
+
+/* x = s * scale in place becomes exp(x - max x); returns 1 over the sum. */
+INLINE float softmax_row(float *s, float scale, int64_t S) {
+  v16 factor = vsplat(scale), least = vsplat(-INFINITY), most = least;
+  LANES(S, most = vmax(vfirst(vmul(vload(s + k, n), factor), least, n), most));
+  v16 top = vsplat(vgreatest(most)), sum = vsplat(0);
+  LANES(S, v16 p = vexp(vsub(vmul(vload(s + k, n), factor), top)); vstore(s + k, p, n); sum = vadd(sum, vfirst(p, vsplat(0), n)));
+  return 1.0f / vsum(sum);
+}
+
+/* y = context * inverse, stored or quantized: columns d0 to d0 + width of query t. */
+INLINE void store_context(const attention *a, const float *c, float inverse, int64_t t, int64_t d0, int64_t width) {
+  const quantizer *z = &a->quantize;
+  v16 factor = vsplat(inverse);
+  if (a->y)
+    LANES(width, vstore(a->y + t * a->ldy + d0 + k, vmul(vload(c + k, n), factor), n));
+  if (z->mode == QUANTIZE_STATIC)
+    LANES(width, store_quantized(z->q + t * z->ldq + d0 + k, vmul(vmul(vload(c + k, n), factor), vload(z->mul + d0 + k, n)),
+                                 vsplat((float)z->lo), vsplat((float)z->hi), visplat(z->zero), n));
+}
+
+void NAME(attention_f32)(const attention *a, int64_t q0, int64_t q1, float *scratch) {
+  int64_t S = a->S, D = a->D, ld_scores = key_panels(S) * 64;
+  float *keys = scratch, *scores = keys + keys_floats(S, D), *context = scores + scores_floats(S);
+  pack_keys(keys, a);
+  for (int64_t t = q0; t < q1; t += QUERIES) {
+    int64_t rows = q1 - t < QUERIES ? q1 - t : QUERIES;
+    float inverse[QUERIES];
+    for (int64_t s = 0; s < S; s += 64)
+      multiply(scores + s, ld_scores, a->q + t * a->ld, a->ld, keys + s * D, 64, D, rows, S - s < 64 ? (int)(S - s) : 64);
+    for (int64_t i = 0; i < rows; i++)
+      inverse[i] = softmax_row(scores + i * ld_scores, a->scale, S);
+    for (int64_t d = 0; d < D; d += 64) {
+      int n = D - d < 64 ? (int)(D - d) : 64;
+      multiply(context, 64, scores, ld_scores, a->v + d, a->ld, S, rows, n);
+      for (int64_t i = 0; i < rows; i++)
+        store_context(a, context + i * 64, inverse[i], t + i, d, n);
+    }
+  }
+}

@@ -1,0 +1,5 @@
+/* FP32 attention for the portable reference. */
+#define NAME(f) f##_ref
+#include "../rows/v16_ref.h"
+
+#include "body.h"

@@ -1,0 +1,225 @@
+/* body.h: the row operators and tile epilogues over sixteen lanes; included by ref.c, avx2.c and avx512vnni.c after their v16.
+ *
+ * kernels/README.md writes down the arithmetic. Lanes past the row's end hold what cannot change the result.
+ */
+#include <float.h>
+#include <math.h>
+
+#include "functions.h"
+#include "rows.h"
+
+/* ---- Quantizing --------------------------------------------------------------------------------------------------- */
+
+/* x[k] * mul[k]; mul may be NULL. */
+INLINE v16 load_scaled(const float *x, const float *mul, int64_t k, int n) {
+  v16 v = vload(x + k, n);
+  return mul ? vmul(v, vload(mul + k, n)) : v;
+}
+
+INLINE void row_range(float *range, const float *x, const float *mul, int64_t width) {
+  v16 lo = vsplat(0), hi = vsplat(0);
+  LANES(width, v16 v = load_scaled(x, mul, k, n); lo = vmin(v, lo); hi = vmax(v, hi));
+  range[0] = vleast(lo);
+  range[1] = vgreatest(hi);
+}
+
+typedef struct levels {
+  float scale, inverse;
+  int32_t zero, lo, hi;
+} levels;
+
+INLINE int is_normal(float x) { return x >= FLT_MIN && x <= FLT_MAX; }
+
+INLINE levels range_levels(const float *range, int symmetric) {
+  float lo = range[0], hi = range[1], most = hi > -lo ? hi : -lo;
+  levels l = {.scale = symmetric ? most / 127.0f : (hi - lo) / 255.0f, .zero = 128, .lo = -127, .hi = 127};
+  l.inverse = 1.0f / l.scale;
+  if (!is_normal(l.scale) || !is_normal(l.inverse))
+    l.scale = l.inverse = 1.0f;
+  if (!symmetric) {
+    float z = -lo * l.inverse;
+    l.zero = z < 255.0f ? (int32_t)((z + 0x1.8p23f) - 0x1.8p23f) : 255;
+    l.lo = -l.zero;
+    l.hi = 255 - l.zero;
+  }
+  return l;
+}
+
+INLINE void quantize_row(const quantizer *a, const float *x, int64_t width, int64_t t) {
+  uint8_t *q = a->q + t * a->ldq;
+  if (a->mode == QUANTIZE_STATIC) {
+    v16 lo = vsplat((float)a->lo), hi = vsplat((float)a->hi);
+    v16i zero = visplat(a->zero);
+    LANES(width, store_quantized(q + k, load_scaled(x, a->mul, k, n), lo, hi, zero, n));
+    return;
+  }
+  float own[2];
+  if (!a->ranges)
+    row_range(own, x, a->mul, width);
+  levels l = range_levels(a->ranges ? a->ranges + 2 * t : own, a->symmetric);
+  v16 lo = vsplat((float)l.lo), hi = vsplat((float)l.hi), inverse = vsplat(l.inverse);
+  v16i zero = visplat(l.zero);
+  LANES(width, store_quantized(q + k, vmul(load_scaled(x, a->mul, k, n), inverse), lo, hi, zero, n));
+  a->row_scale[t] = l.scale;
+  a->row_zero[t] = l.zero;
+}
+
+void NAME(quantize)(const quantizer *a, const float *x, int64_t ldx, int64_t width, int64_t begin, int64_t end) {
+  for (int64_t t = begin; t < end; t++)
+    quantize_row(a, x + t * ldx, width, t);
+}
+
+void NAME(range)(float *ranges, const float *x, int64_t ldx, const float *mul, int64_t width, int64_t begin, int64_t end) {
+  for (int64_t t = begin; t < end; t++)
+    row_range(ranges + 2 * t, x + t * ldx, mul, width);
+}
+
+/* ---- Tile epilogues ----------------------------------------------------------------------------------------------- */
+
+/* What comes after the linear's value v: activation, residual, y, q. */
+INLINE void finish(const epilogue *e, v16 v, int64_t t, int64_t k, int n, int activation) {
+  v = activate(v, activation);
+  if (e->residual)
+    v = vadd(v, vload(e->residual + t * e->ld_residual + k, n));
+  if (e->y)
+    vstore(e->y + t * e->ldy + k, v, n);
+  if (e->q)
+    store_quantized(e->q + t * e->ldq + k, vmul(v, vload(e->q_mul + k, n)), vsplat((float)e->q_lo), vsplat((float)e->q_hi),
+                    visplat(e->q_zero), n);
+}
+
+INLINE void columns_s32(const epilogue *e, const int32_t *c, int64_t ldc, int64_t t0, int m, int64_t k, int n, int activation) {
+  v16 scale = vload(e->scale + k, n), bias = vload(e->bias + k, n);
+  v16i wsum = viload(e->wsum + k, n), offset = vimul(visplat(e->zero), wsum);
+  for (int64_t t = t0; t < t0 + m; t++, c += ldc) {
+    if (e->row_zero)
+      offset = vimul(visplat(e->row_zero[t]), wsum);
+    v16 v = vfloat(visub(viload(c, n), offset));
+    if (e->row_scale)
+      v = vmul(v, vsplat(e->row_scale[t]));
+    finish(e, vfma(v, scale, bias), t, k, n, activation);
+  }
+}
+
+INLINE void columns_f32(const epilogue *e, const float *c, int64_t ldc, int64_t t0, int m, int64_t k, int n, int activation) {
+  v16 bias = vload(e->bias + k, n);
+  for (int64_t t = t0; t < t0 + m; t++, c += ldc)
+    finish(e, vadd(vload(c, n), bias), t, k, n, activation);
+}
+
+/* One variant for each activation, so that the lane loop does not ask. */
+#define BY_ACTIVATION(columns)                                                                                        \
+  switch (e->activation) {                                                                                            \
+  case PGEE_GELU: LANES(width, columns(e, c + k, ldc, t0, m, n0 + k, n, PGEE_GELU)); break;                           \
+  case PGEE_GELU_TANH: LANES(width, columns(e, c + k, ldc, t0, m, n0 + k, n, PGEE_GELU_TANH)); break;                 \
+  case PGEE_RELU: LANES(width, columns(e, c + k, ldc, t0, m, n0 + k, n, PGEE_RELU)); break;                           \
+  case PGEE_TANH: LANES(width, columns(e, c + k, ldc, t0, m, n0 + k, n, PGEE_TANH)); break;                           \
+  default: LANES(width, columns(e, c + k, ldc, t0, m, n0 + k, n, PGEE_IDENTITY)); break;                              \
+  }
+
+void NAME(epilogue_s32)(const epilogue *e, const int32_t *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width) {
+  BY_ACTIVATION(columns_s32)
+}
+
+void NAME(epilogue_f32)(const epilogue *e, const float *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width) {
+  BY_ACTIVATION(columns_f32)
+}
+
+/* ---- LayerNorm ---------------------------------------------------------------------------------------------------- */
+
+INLINE void norm_row(const norm *a, int64_t t) {
+  const float *x = a->x + t * a->ldx, *residual = a->residual ? a->residual + t * a->ld_residual : 0;
+  float *y = a->y ? a->y + t * a->ldy : a->scratch;
+  const quantizer *z = &a->quantize;
+  int64_t width = a->width;
+
+  v16 sum = vsplat(0);
+  if (residual) {
+    LANES(width, v16 v = vadd(vload(x + k, n), vload(residual + k, n)); sum = vadd(sum, v); vstore(y + k, v, n));
+    x = y;
+  } else
+    LANES(width, sum = vadd(sum, vload(x + k, n)));
+  v16 mean = vsplat(vsum(sum) / (float)width);
+
+  v16 squares = vsplat(0);
+  LANES(width, v16 d = vfirst(vsub(vload(x + k, n), mean), vsplat(0), n); squares = vfma(d, d, squares));
+  v16 rstd = vsplat(1.0f / sqrtf(vsum(squares) / (float)width + a->eps));
+
+#define NORMALIZED vfma(vmul(vsub(vload(x + k, n), mean), rstd), vload(a->gamma + k, n), vload(a->beta + k, n))
+  if (z->mode == QUANTIZE_STATIC) {
+    v16 lo = vsplat((float)z->lo), hi = vsplat((float)z->hi);
+    v16i zero = visplat(z->zero);
+    uint8_t *q = z->q + t * z->ldq;
+    LANES(width, v16 v = NORMALIZED; if (a->y) vstore(y + k, v, n);
+          store_quantized(q + k, vmul(v, vload(z->mul + k, n)), lo, hi, zero, n));
+    return;
+  }
+  LANES(width, vstore(y + k, NORMALIZED, n));
+#undef NORMALIZED
+  if (z->mode == QUANTIZE_DYNAMIC)
+    quantize_row(z, y, width, t);
+}
+
+void NAME(norm)(const norm *a, int64_t begin, int64_t end) {
+  for (int64_t t = begin; t < end; t++)
+    norm_row(a, t);
+}
+
+/* ---- Embedding, pooling, the rest ---------------------------------------------------------------------------------- */
+
+/* Lanes k to k + n of a row of any float type, aligned or not. */
+INLINE v16 load_as(const void *row, int dtype, int64_t k, int n) {
+  const char *p = row;
+  return dtype == PGEE_F32 ? vload(p + 4 * k, n) : dtype == PGEE_F16 ? vload_f16(p + 2 * k, n) : vload_bf16(p + 2 * k, n);
+}
+
+void NAME(embed)(float *y, const void *word, int word_dtype, const void *position, int position_dtype, const void *type, int type_dtype,
+                 int64_t width) {
+  LANES(width, v16 v = load_as(word, word_dtype, k, n); if (type) v = vadd(v, load_as(type, type_dtype, k, n));
+        if (position) v = vadd(v, load_as(position, position_dtype, k, n)); vstore(y + k, v, n));
+}
+
+INLINE v16 pool_lanes(const float *x, int64_t ldx, int64_t rows, int mode, int n) {
+  if (rows == 0)
+    return vsplat(0);
+  if (mode == PGEE_POOL_FIRST || mode == PGEE_POOL_LAST)
+    return vload(mode == PGEE_POOL_FIRST ? x : x + (rows - 1) * ldx, n);
+  v16 r = vload(x, n);
+  if (mode == PGEE_POOL_MAX) {
+    for (int64_t t = 1; t < rows; t++) {
+      v16 v = vload(x + t * ldx, n);
+      r = vnan(v, vmax(v, r));
+    }
+    return r;
+  }
+  for (int64_t t = 1; t < rows; t++)
+    r = vadd(r, vload(x + t * ldx, n));
+  return vdiv(r, vsplat(mode == PGEE_POOL_MEAN ? (float)rows : sqrtf((float)rows)));
+}
+
+void NAME(pool)(float *y, const float *x, int64_t ldx, int64_t rows, int64_t width, int mode) {
+  LANES(width, vstore(y + k, pool_lanes(x + k, ldx, rows, mode, n), n));
+}
+
+void NAME(unit)(float *y, const float *x, int64_t width) {
+  v16 squares = vsplat(0);
+  LANES(width, v16 v = vload(x + k, n); squares = vfma(v, v, squares));
+  float length = sqrtf(vsum(squares));
+  v16 divisor = vsplat(length < 1e-12f ? 1e-12f : length);
+  LANES(width, vstore(y + k, vdiv(vload(x + k, n), divisor), n));
+}
+
+INLINE void minmax_lanes(float *min, float *max, const float *x, int64_t ldx, int64_t rows, int n) {
+  v16 lo = vload(min, n), hi = vload(max, n);
+  for (int64_t t = 0; t < rows; t++) {
+    v16 v = vload(x + t * ldx, n);
+    lo = vmin(v, lo);
+    hi = vmax(v, hi);
+  }
+  vstore(min, lo, n);
+  vstore(max, hi, n);
+}
+
+void NAME(minmax)(float *min, float *max, const float *x, int64_t ldx, int64_t rows, int64_t width) {
+  LANES(width, minmax_lanes(min + k, max + k, x + k, ldx, rows, n));
+}

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Finds the polynomials of functions.h and prints them as C. Needs numpy alone; run it again after changing a degree or a range.
+
+Each is a weighted minimax fit by Lawson's iteration (C. L. Lawson, 1961): least squares in a Chebyshev basis whose weights grow
+where the error is large. A constraint (a value that must be met exactly) is divided out first. The largest weighted error
+of the rounded coefficients, evaluated in double, stands above each table; float rounding adds to it what the specs measure.
+"""
+import math
+import numpy as np
+from numpy.polynomial import chebyshev, polynomial
+
+POINTS = 4000
+
+
+def minimax(f, weight, degree, factor=None, iterations=200):
+    """The polynomial p of this degree in t in [-1, 1] with the least max |f - factor * p| * weight, in powers of t."""
+    t = np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)
+    y, w = f(t), weight(t)
+    basis = chebyshev.chebvander(t, degree) * (1 if factor is None else factor(t)[:, None])
+    lawson, best = np.full(POINTS, 1 / POINTS), (np.inf, None)
+    for _ in range(iterations):
+        s = np.sqrt(lawson) * w
+        c = np.linalg.lstsq(basis * s[:, None], y * s, rcond=None)[0]
+        e = np.abs(basis @ c - y) * w
+        if e.max() < best[0]:
+            best = e.max(), c
+        lawson *= e
+        lawson /= lawson.sum()
+    return chebyshev.cheb2poly(best[1])
+
+
+def table(name, comment, coefficients):
+    """Highest power first, the order of Horner's scheme."""
+    print(f"/* {comment} */\nstatic const float {name}[] = {{", end="")
+    for i, c in enumerate(reversed(coefficients)):
+        print(("\n  " if i % 5 == 0 else " ") + float(np.float32(c)).hex().replace("0000000p", "p") + "f", end=",")
+    print("\n};")
+
+
+erfc = np.vectorize(math.erfc)
+
+
+def gelu(name, tail, c, degree):
+    """Q(t) near tail(a) on 0 <= a <= c, t = a * 2 / c - 1, and exactly 0 at t = 1 in float arithmetic by Horner's scheme."""
+    a = lambda t: (t + 1) * (c / 2)
+    p = minimax(lambda t: tail(a(t)), np.ones_like, degree - 1, factor=lambda t: 1 - t)
+    q = np.float32(polynomial.polymul(p, [1, -1]))
+    s = np.float32(0)
+    for k in q[:0:-1]:
+        s = np.float32(np.float64(s) + np.float64(k))  # t = 1: an fma is an addition
+    q[0] = -s
+    t = np.linspace(-1, 1, 100001)
+    e = np.max(np.abs(polynomial.polyval(t, q.astype(float)) - tail(a(t))))
+    table(name, f"degree {degree}, error {e:.2g}", q)
+
+
+gelu("gelu_erf", lambda a: erfc(a / math.sqrt(2)) / 2, 16 / 3, 15)
+gelu("gelu_tanh", lambda a: (1 - np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a ** 3))) / 2, 16 / 3, 16)
+
+# exp(r) = 1 + r + r^2 P(r), |r| <= ln(2) / 2
+h = math.log(2) / 2 * 1.0001
+p = minimax(lambda t: np.expm1(t * h) - t * h, lambda t: np.exp(-t * h), 4, factor=lambda t: (t * h) ** 2)
+p = np.float32([k / h ** i for i, k in enumerate(p)])
+r = np.linspace(-h, h, 100001)
+e = np.max(np.abs((1 + r + r * r * polynomial.polyval(r, p.astype(float))) / np.exp(r) - 1))
+table("exp_tail", f"relative error of 1 + r + r * r * P(r): {e:.2g}", p)
+
+# tanh(x) = x + x * u * P(u), u = x^2, |x| <= 0.625
+u1 = 0.625 ** 2
+u = lambda t: np.maximum((t + 1) * (u1 / 2), 1e-12)
+f = lambda v: np.tanh(np.sqrt(v)) / np.sqrt(v) - 1
+p = minimax(lambda t: f(u(t)), lambda t: 1 / (1 + f(u(t))), 4, factor=u)
+q = [0.0]
+for k in p[::-1]:  # t = u * 2 / u1 - 1
+    q = polynomial.polyadd(polynomial.polymul(q, [-1, 2 / u1]), [k])
+q = np.float32(q)
+v = np.linspace(1e-6, u1, 100001)
+e = np.max(np.abs((1 + v * polynomial.polyval(v, q.astype(float))) / (1 + f(v)) - 1))
+table("tanh_near", f"relative error of x + x * u * P(u): {e:.2g}", q)

@@ -1,0 +1,100 @@
+/* functions.h: what rows and attention share on sixteen floats: exp, tanh, GELU, quantizing; after one of the v16_*.h.
+ *
+ * The polynomials are ours: coefficients.py finds them. NaN gives NaN everywhere. Measured over all floats against double
+ * (spec/kernels/rows_spec.lua holds them to it):
+ *   exp    at most EXP_ULP ulp of the result wherever that is a normal float; 0 below -87.7, infinite above 88.4
+ *   tanh   at most TANH_ULP ulp
+ *   gelu   at most GELU_ERROR * max(1, |x|) off x / 2 * (1 + erf(x / sqrt 2)), and as much off the tanh form of Hendrycks and Gimpel 2016
+ */
+#include "../../engine/perigee.h"
+
+/* Runs the statement for k = 0, 16, ... with n lanes each: a constant 16 but for the last ones. */
+#define LANES(width, statement)                 \
+  do {                                          \
+    int64_t k = 0;                              \
+    for (; k + 16 <= (width); k += 16) {        \
+      enum { n = 16 };                          \
+      statement;                                \
+    }                                           \
+    if (k < (width)) {                          \
+      int n = (int)((width)-k);                 \
+      statement;                                \
+    }                                           \
+  } while (0)
+
+/* degree 15, error 4.9e-08 */
+static const float gelu_erf[] = {
+  -0x1.2f5aecp-8f, 0x1.99104cp-8f, 0x1.61c964p-6f, -0x1.527c44p-5f, -0x1.a89138p-6f,
+  0x1.c9ee62p-4f, -0x1.d0adf0p-5f, -0x1.e2a058p-4f, 0x1.a62b5cp-3f, -0x1.581110p-4f,
+  -0x1.1eb87ep-3f, 0x1.0d8afap-2f, -0x1.c2b682p-3f, 0x1.ba93cep-4f, -0x1.f1e882p-6f,
+  0x1.f60e50p-9f,
+};
+/* degree 16, error 3.4e-08 */
+static const float gelu_tanh[] = {
+  0x1.7db620p-9f, -0x1.74aecap-8f, -0x1.3a1adcp-7f, 0x1.dd505ep-6f, -0x1.56701cp-8f,
+  -0x1.8d76b0p-5f, 0x1.18c8a6p-4f, -0x1.46839ap-6f, -0x1.772ad0p-4f, 0x1.5fbd44p-3f,
+  -0x1.674350p-4f, -0x1.f5628ep-4f, 0x1.091524p-2f, -0x1.cae72ap-3f, 0x1.c316f0p-4f,
+  -0x1.efda54p-6f, 0x1.ded520p-9f,
+};
+/* relative error of 1 + r + r * r * P(r): 3.8e-09 */
+static const float exp_tail[] = {
+  0x1.6a2434p-10f, 0x1.1239e2p-7f, 0x1.5558f2p-5f, 0x1.555492p-3f, 0x1.fffffcp-2f,
+};
+/* relative error of x + x * u * P(u): 8.6e-09 */
+static const float tanh_near[] = {
+  -0x1.75e1cap-8f, 0x1.52269ap-6f, -0x1.b83c5ap-5f, 0x1.110726p-3f, -0x1.555532p-2f,
+};
+
+/* Horner's scheme, highest power first. */
+INLINE v16 polynomial(v16 t, const float *c, int count) {
+  v16 p = vsplat(c[0]);
+  for (int i = 1; i < count; i++)
+    p = vfma(p, t, vsplat(c[i]));
+  return p;
+}
+#define POLYNOMIAL(t, c) polynomial(t, c, (int)(sizeof(c) / sizeof *(c)))
+
+/* exp(x) = 2^k exp(r), k = rne(x / ln 2), r = x - k ln 2 in two steps (Cody and Waite 1980). k + 127 comes to lie in the lowest bits of z,
+ * so that the power is a shift away; x is first cut to where that is 0 (2^-127 counts as 0) and 255 (infinity). */
+INLINE v16 vexp(v16 x) {
+  x = vmax(vsplat(-88.0f), vmin(vsplat(88.5f), x));
+  v16 magic = vsplat(0x1.8p23f + 127);
+  v16 z = vfma(x, vsplat(0x1.715476p0f), magic);
+  v16 k = vsub(z, magic);
+  v16 r = vfnma(k, vsplat(0x1.62e4p-1f), x);
+  r = vfnma(k, vsplat(0x1.7f7d1cp-20f), r);
+  v16 p = vfma(POLYNOMIAL(r, exp_tail), r, vsplat(1));
+  p = vfma(p, r, vsplat(1));
+  return vmul(p, vexponent(z));
+}
+
+/* x + x^3 P(x^2) near 0, elsewhere 1 - 2 / (exp(2 |x|) + 1) with the sign of x. */
+INLINE v16 vtanh(v16 x) {
+  v16 a = vmin(vsplat(10), vabs(x)), u = vmul(x, x);
+  v16 near = vfma(vmul(x, u), POLYNOMIAL(u, tanh_near), x);
+  v16 far = vsub(vsplat(1), vdiv(vsplat(2), vadd(vexp(vadd(a, a)), vsplat(1))));
+  return vless(a, vsplat(0.625f), near, vsign(far, x));
+}
+
+/* max(0, x) - a Q(a), a = |x|: x times the normal distribution's cumulative function is x less its upper tail for x > 0 and the
+ * tail of -x otherwise. Q approximates the tail up to 16/3 and is exactly 0 there and beyond; t runs from -1 to 1. */
+INLINE v16 gelu(v16 x, const float *q, int count) {
+  v16 a = vmin(vsplat(0x1.555556p2f), vabs(x));
+  v16 t = vfma(a, vsplat(0.375f), vsplat(-1));
+  return vfnma(a, polynomial(t, q, count), vmax(vsplat(0), x));
+}
+
+INLINE v16 activate(v16 x, int activation) {
+  switch (activation) {
+  case PGEE_GELU: return gelu(x, gelu_erf, (int)(sizeof gelu_erf / sizeof *gelu_erf));
+  case PGEE_GELU_TANH: return gelu(x, gelu_tanh, (int)(sizeof gelu_tanh / sizeof *gelu_tanh));
+  case PGEE_RELU: return vmax(vsplat(0), x);
+  case PGEE_TANH: return vtanh(x);
+  default: return x;
+  }
+}
+
+/* clamp(rne(x), lo, hi) + zero; NaN gives lo. */
+INLINE void store_quantized(uint8_t *q, v16 x, v16 lo, v16 hi, v16i zero, int n) {
+  vstore_u8(q, viadd(vround(vmin(vmax(x, lo), hi)), zero), n);
+}
