@@ -179,12 +179,14 @@ int pgee_tokenizer_encode(const pgee_tokenizer *t, pgee_encoding *e, const char 
 typedef struct pgee_observer pgee_observer;
 
 /* Watches rows of K features as they stream by: the exact minimum and maximum of each channel (which start at 0: ranges
- * include it), and a bounded sample of whole rows, chosen by a hash of the row's number, so that it depends on nothing else. */
-int pgee_observer_new(pgee_observer **out, int64_t K, int64_t sample_rows);
+ * include it), and a bounded sample of whole rows, chosen by a hash of the row's number, so that it depends on nothing else.
+ * name: what is watched, for messages; may be NULL. */
+int pgee_observer_new(pgee_observer **out, int64_t K, int64_t sample_rows, const char *name);
 void pgee_observer_free(pgee_observer *o);
 /* x: F32 [rows][K]. NaN and infinity: PGEE_ARGUMENT, naming row and channel; nothing is taken in. */
 int pgee_observer_update(pgee_observer *o, const pgee_tensor *x);
-/* Rows seen. */
+/* K, and the rows seen. */
+int64_t pgee_observer_channels(const pgee_observer *o);
 int64_t pgee_observer_count(const pgee_observer *o);
 /* Copies: F32 [K], F32 [K], F32 [min(count, sample_rows)][K] in the order of the stream. Any may be NULL. */
 int pgee_observer_read(const pgee_observer *o, pgee_tensor **min, pgee_tensor **max, pgee_tensor **sample);
@@ -365,6 +367,8 @@ int pgee_plan_work(const pgee_plan *p, const pgee_batch *batch, int threads, int
 int pgee_workspace_new(pgee_workspace **out, const pgee_plan *p, int64_t T, int64_t B, int64_t S);
 void pgee_workspace_free(pgee_workspace *w);
 int64_t pgee_workspace_bytes(const pgee_workspace *w);
+/* The plan's. */
+int64_t pgee_workspace_steps(const pgee_workspace *w);
 /* Runs the plan on a batch within the workspace's capacity. Ids, types and starts are checked first. T = 0 is a run that does nothing. */
 int pgee_workspace_run(pgee_workspace *w, const pgee_batch *batch);
 /* The same, and the seconds that each step took, [steps]. */

@@ -1,0 +1,139 @@
+--- Operators: from a Lua table to the args struct that C takes, for plans and for single calls alike.
+--
+-- One row of `operators` for each operator of perigee.h, with the struct's fields in its order and spelling. A field's kind says
+-- what Lua value it takes:
+--   tensor    a tensor, or a plan's buffer         packed   a packed weight        observer   an observer
+--   number    a number                             flag     true or false          quantize   a table of the quantizer's fields
+--   a table   of names: one of them
+-- Fields that are nil stay 0 or NULL. Whether they may is C's to say: its messages name the field.
+local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local tensor = require "perigee.tensor"
+local packed = require "perigee.packed"
+local observer = require "perigee.observer"
+local options = require "perigee.options"
+local C = pgee.C
+
+local M = {}
+
+local ACTIVATIONS = {
+  identity = C.PGEE_IDENTITY, gelu = C.PGEE_GELU, gelu_tanh = C.PGEE_GELU_TANH, relu = C.PGEE_RELU, tanh = C.PGEE_TANH,
+}
+local KERNELS = { auto = C.PGEE_AUTO, onednn = C.PGEE_ONEDNN }
+local MODES = { static = C.PGEE_STATIC, token = C.PGEE_DYNAMIC_TOKEN, sequence = C.PGEE_DYNAMIC_SEQUENCE }
+local POOLS = {
+  first = C.PGEE_POOL_FIRST, mean = C.PGEE_POOL_MEAN, max = C.PGEE_POOL_MAX, mean_sqrt = C.PGEE_POOL_MEAN_SQRT,
+  last = C.PGEE_POOL_LAST,
+}
+
+--- mode: "static" (zero, m), "token" or "sequence" (row_scale, row_zero are written). See pgee_quantizer.
+local QUANTIZER = {
+  mode = MODES, symmetric = "flag", zero = "number", m = "tensor", q = "tensor", row_scale = "tensor", row_zero = "tensor",
+}
+
+local operators = {
+  embed = {
+    code = C.PGEE_EMBED, args = ffi.typeof "pgee_embed_args",
+    fields = { word = "tensor", position = "tensor", type = "tensor", position_offset = "number", y = "tensor" },
+  },
+  linear = {
+    code = C.PGEE_LINEAR, args = ffi.typeof "pgee_linear_args",
+    fields = {
+      x = "tensor", w = "packed", bias = "tensor", scale = "tensor", zero = "number", row_scale = "tensor", row_zero = "tensor",
+      activation = ACTIVATIONS, residual = "tensor", kernel = KERNELS, y = "tensor", quantize = "quantize",
+    },
+  },
+  norm = {
+    code = C.PGEE_NORM, args = ffi.typeof "pgee_norm_args",
+    fields = {
+      x = "tensor", residual = "tensor", gamma = "tensor", beta = "tensor", eps = "number", y = "tensor", quantize = "quantize",
+    },
+  },
+  quantize = {
+    code = C.PGEE_QUANTIZE, args = ffi.typeof "pgee_quantize_args", fields = { x = "tensor", quantize = "quantize" },
+  },
+  attention = {
+    code = C.PGEE_ATTENTION, args = ffi.typeof "pgee_attention_args",
+    fields = { qkv = "tensor", heads = "number", scale = "number", y = "tensor", quantize = "quantize" },
+  },
+  pool = {
+    code = C.PGEE_POOL, args = ffi.typeof "pgee_pool_args", fields = { x = "tensor", mode = POOLS, y = "tensor" },
+  },
+  unit = {
+    code = C.PGEE_UNIT, args = ffi.typeof "pgee_unit_args", fields = { x = "tensor", y = "tensor" },
+  },
+  observe = {
+    code = C.PGEE_OBSERVE, args = ffi.typeof "pgee_observe_args", fields = { x = "tensor", observer = "observer" },
+  },
+}
+
+--- Names of the operators by C's number.
+M.names = {}
+for name, operator in pairs(operators) do
+  M.names[operator.code] = name
+end
+
+-- The plan's buffers, known by their metatable so that this module need not require perigee.plan.
+M.buffer = {}
+
+local fill
+
+local kinds = {
+  tensor = function(value, what, level)
+    return getmetatable(value) == M.buffer and value.handle or tensor.handle(value, what, level + 1)
+  end,
+  packed = function(value, what, level)
+    return (packed.handle(value, what, level + 1))
+  end,
+  observer = function(value, what, level)
+    return (observer.handle(value, what, level + 1))
+  end,
+  number = function(value, what, level)
+    if type(value) ~= "number" then
+      error(("%s is %s, expected a number"):format(what, pgee.describe(value)), level + 2)
+    end
+    return value
+  end,
+  flag = function(value, what, level)
+    if type(value) ~= "boolean" then
+      error(("%s is %s, expected true or false"):format(what, pgee.describe(value)), level + 2)
+    end
+    return value and 1 or 0
+  end,
+}
+
+local function convert(kind, value, what, level)
+  if type(kind) == "table" then
+    return kind[options.choice(value, kind, what, level + 1)]
+  end
+  return (kinds[kind](value, what, level + 1))
+end
+
+function fill(struct, fields, given, what, level)
+  options.check(given, fields, what, level + 1)
+  for name, value in pairs(given) do
+    local kind = fields[name]
+    if kind == "quantize" then
+      fill(struct.quantize, QUANTIZER, value, what .. ": quantize", level + 1)
+    else
+      struct[name] = convert(kind, value, what .. ": " .. name, level + 1)
+    end
+  end
+end
+
+--- The operator's number and its args struct. Errors name the operator and the field and blame as perigee.ffi's check does.
+function M.args(name, given, level)
+  local operator = operators[name]
+  local args = operator.args()
+  fill(args, operator.fields, given, name, (level or 1) + 1)
+  return operator.code, args
+end
+
+--- Runs one operator now, on all threads. `batch` as perigee.plan's batch makes it, or nil.
+function M.run(name, given, batch, level)
+  level = (level or 1) + 1
+  local code, args = M.args(name, given, level)
+  pgee.check(C.pgee_run(code, args, batch and batch.c), level)
+end
+
+return M

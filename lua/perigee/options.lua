@@ -1,0 +1,38 @@
+--- Options: tables of named values that a function takes. A name that it does not know is an error, never ignored.
+local pgee = require "perigee.ffi"
+
+local M = {}
+
+local function names(known)
+  local list = {}
+  for name in pairs(known) do
+    list[#list + 1] = tostring(name)
+  end
+  table.sort(list)
+  return table.concat(list, ", ")
+end
+
+--- `given` if it is a table whose keys are all keys of `known`, an empty table if it is nil, else an error. Blames as check of
+-- perigee.ffi does.
+function M.check(given, known, what, level)
+  level = (level or 1) + 2
+  if given ~= nil and type(given) ~= "table" then
+    error(("%s: the options are %s, expected a table"):format(what, pgee.describe(given)), level)
+  end
+  for key in pairs(given or {}) do
+    if known[key] == nil then
+      error(("%s: no option %s; there are %s"):format(what, pgee.describe(key), names(known)), level)
+    end
+  end
+  return given or {}
+end
+
+--- `value` if it is a key of `allowed`, else an error that lists them.
+function M.choice(value, allowed, what, level)
+  if type(value) ~= "string" or allowed[value] == nil then
+    error(("%s is %s, expected one of %s"):format(what, pgee.describe(value), names(allowed)), (level or 1) + 2)
+  end
+  return value
+end
+
+return M

@@ -1,0 +1,129 @@
+--- Packed weights: what a linear multiplies by, in the layout that the kernels read. Made once, used often.
+--
+--   local packed = require "perigee.packed"
+--   local w = packed.new(W)                          -- W: a tensor [N][K]; s8, one scale for each of its N rows
+--   local w = packed.new({ Q, K, V }, { smooth = s })  -- three weights that read one input, stacked
+--   w.N, w.K, w.dtype, w.bytes                       -- 1152, 384, "s8", 447488
+--   w.scales, w.sums                                 -- tensors: F32 [N], I32 [N] (s8 only)
+--   w:unpack()                                       -- I8 [N][K]: W[n][k] is about w:unpack()[n][k] * w.scales[n]
+local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local tensor = require "perigee.tensor"
+local options = require "perigee.options"
+local C, check = pgee.C, pgee.check
+
+local M = {}
+local methods = {}
+local class
+local out = pgee.out "pgee_packed *"
+local out_tensor, out_scales, out_sums = pgee.out "pgee_tensor *", pgee.out "pgee_tensor *", pgee.out "pgee_tensor *"
+
+local PER = { row = C.PGEE_PER_ROW, tensor = C.PGEE_PER_TENSOR }
+local DTYPES = { s8 = C.PGEE_S8, f32 = C.PGEE_F32 }
+local known = { per = true, dtype = true, smooth = true }
+
+-- A list of tensors from a tensor, a list of them, or nested lists of numbers.
+local function weights_of(W, level)
+  if tensor.is(W) then
+    return { W }
+  elseif type(W) == "table" and not tensor.is(W[1]) then
+    return { tensor.from(W) }
+  elseif type(W) ~= "table" then
+    error(("weights are %s, expected a tensor or a list of tensors"):format(pgee.describe(W)), level + 2)
+  end
+  return W
+end
+
+--- For modules: the handles of a list of tensors as a C array, and their number.
+function M.handles(list, what, level)
+  local array = ffi.new("const pgee_tensor *[?]", math.max(#list, 1))
+  for i, t in ipairs(list) do
+    array[i - 1] = tensor.handle(t, ("%s %d"):format(what, i), (level or 1) + 1)
+  end
+  return array, #list
+end
+
+--- Packs W, a tensor [N][K] of any float type, or a list of those that read one input (stacked: N is their sum).
+--   dtype   "s8" (default): symmetric, scale = absmax / 127. "f32": as they are
+--   per     "row" (default): one scale for each output channel. "tensor": one for each weight of the list
+--   smooth  F32 [K]: SmoothQuant's factors; W[n][k] * smooth[k] is what is quantized. Not with f32
+-- NaN and infinity are an error that names weight, row and column.
+function M.new(W, given)
+  given = options.check(given, known, "packed")
+  local dtype = options.choice(given.dtype or "s8", DTYPES, "packed: dtype")
+  local per = options.choice(given.per or "row", PER, "packed: per")
+  local list = weights_of(W, 1)
+  local array, count = M.handles(list, "weight")
+  if dtype == "s8" then
+    check(C.pgee_packed_s8(out, array, count, tensor.optional(given.smooth, "packed: smooth"), PER[per]))
+  elseif given.smooth or given.per then
+    error(("packed: %s is for s8 only"):format(given.smooth and "smooth" or "per"), 2)
+  else
+    check(C.pgee_packed_f32(out, array, count))
+  end
+  return class.wrap(out[0])
+end
+
+--- Whether x is a packed weight.
+function M.is(x)
+  return class.is(x)
+end
+
+--- For modules: the handle of x, or an error that names `what`.
+function M.handle(x, what, level)
+  return (class.handle(x, what, (level or 1) + 1))
+end
+
+--- The weights as a row-major tensor of their own: I8 [N][K], or F32 [N][K].
+function methods.unpack(w)
+  check(C.pgee_packed_unpack(out_tensor, class.handle(w, "packed weight")))
+  return tensor.wrap(out_tensor[0])
+end
+
+--- F32 [N], x_scale * scales[n]: what an accumulator is multiplied by when the input has one scale.
+function methods.multiplier(w, x_scale)
+  if type(x_scale) ~= "number" then
+    error(("x_scale is %s, expected a number"):format(pgee.describe(x_scale)), 2)
+  end
+  check(C.pgee_packed_multiplier(out_tensor, class.handle(w, "packed weight"), x_scale))
+  return tensor.wrap(out_tensor[0])
+end
+
+--- Frees it at once, unless a plan still holds it.
+function methods.release(w)
+  class.release(w)
+end
+
+local function views(h)
+  check(C.pgee_packed_read(h, out_scales, out_sums, nil), 2)
+  return tensor.wrap(out_scales[0]), tensor.wrap(out_sums[0])
+end
+
+local function dtype_of(h)
+  return C.pgee_packed_dtype(h) == C.PGEE_S8 and "s8" or "f32"
+end
+
+local properties = {
+  N = function(h) return tonumber(C.pgee_packed_N(h)) end,
+  K = function(h) return tonumber(C.pgee_packed_K(h)) end,
+  bytes = function(h) return tonumber(C.pgee_packed_bytes(h)) end,
+  dtype = dtype_of,
+  scales = function(h) return dtype_of(h) == "s8" and views(h) or nil end,
+  sums = function(h) return dtype_of(h) == "s8" and select(2, views(h)) or nil end,
+}
+
+class = pgee.class("packed weight", "pgee_packed", "pgee_packed_free", {
+  __index = function(w, key)
+    local property = properties[key]
+    return property and property(class.handle(w, "packed weight")) or methods[key]
+  end,
+  __tostring = function(w)
+    local h = w.handle
+    if h == nil then
+      return "packed weight (released)"
+    end
+    return ("packed weight %s [%d][%d], %d bytes"):format(w.dtype, w.N, w.K, w.bytes)
+  end,
+})
+
+return M

@@ -1,0 +1,259 @@
+--- Plans: a list of operators and the buffers between them; workspaces: the memory that one caller runs a plan in.
+--
+--   local plan = require "perigee.plan"
+--   local p = plan.new()
+--   local hidden = p:buffer("F32", "tokens", 384)
+--   local vector = p:buffer("F32", "sequences", 384)
+--   p:embed { word = W, position = P, type = Y, y = hidden }
+--   p:pool { x = hidden, mode = "mean", y = vector }
+--   p:seal { vector }
+--   local ws = p:workspace { tokens = 512, sequences = 8, longest = 128 }
+--   ws:run(plan.batch { { 101, 7592, 102 }, { 101, 102 } })
+--   print(ws:output(vector))                -- F32 [2][384], a view valid until the next run
+--
+-- A plan is immutable once sealed. It holds its weights itself: what was given to it may be released. One workspace serves one
+-- caller at a time; callers with workspaces of their own run at once (an observer belongs to one of them at a time).
+local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local tensor = require "perigee.tensor"
+local operator = require "perigee.operator"
+local options = require "perigee.options"
+local C, check = pgee.C, pgee.check
+
+local M = {}
+local out = pgee.out "pgee_plan *"
+local out_workspace = pgee.out "pgee_workspace *"
+local out_tensor = pgee.out "pgee_tensor *"
+local out_bytes = pgee.out "int64_t"
+
+local function integer(value, what, least, level)
+  if type(value) ~= "number" or value % 1 ~= 0 or value < least or value >= 2^31 then
+    error(("%s is %s, expected an integer of at least %d"):format(what, pgee.describe(value), least), level + 2)
+  end
+  return value
+end
+
+-- ---- Batches -------------------------------------------------------------------------------------------------------------
+
+local Batch = {}
+Batch.__index = Batch
+Batch.__tostring = function(b)
+  return ("batch of %d sequences, %d tokens, the longest %d"):format(b.B, b.T, b.S)
+end
+
+local int32s = ffi.typeof "int32_t[?]"
+
+-- Token ids or types, [T], from one list for each sequence.
+local function flatten(lists, starts, T, what)
+  local flat = int32s(math.max(T, 1))
+  for b, list in ipairs(lists) do
+    for i = 1, #list do
+      if type(list[i]) ~= "number" or list[i] % 1 ~= 0 or math.abs(list[i]) >= 2^31 then
+        error(("%s[%d][%d] is %s, expected an integer"):format(what, b, i, pgee.describe(list[i])), 3)
+      end
+      flat[starts[b - 1] + i - 1] = list[i]
+    end
+  end
+  return flat
+end
+
+--- A packed batch from a list of sequences, each a list of token ids, and their types (the same shape, or nil: all 0).
+-- Fields: T tokens, B sequences, S the longest; c, the struct that C takes.
+function M.batch(ids, types)
+  if type(ids) ~= "table" or (types ~= nil and (type(types) ~= "table" or #types ~= #ids)) then
+    error(("a batch of %s and %s, expected a list of sequences and as many of types, or nil"):format(pgee.describe(ids),
+      pgee.describe(types)), 2)
+  end
+  local starts = int32s(#ids + 1)
+  local S = 0
+  for b, list in ipairs(ids) do
+    if type(list) ~= "table" or (types and (type(types[b]) ~= "table" or #types[b] ~= #list)) then
+      error(("sequence %d of the batch is %s, expected a list of ids, and types of the same number or nil"):format(b,
+        pgee.describe(list)), 2)
+    end
+    starts[b] = starts[b - 1] + #list
+    S = math.max(S, #list)
+  end
+  local T = starts[#ids]
+  local batch = { T = T, B = #ids, S = S, starts = starts }
+  batch.ids = flatten(ids, starts, T, "ids")
+  batch.types = types and flatten(types, starts, T, "types")
+  batch.c = ffi.new("pgee_batch", T, #ids, batch.ids, batch.types, starts)
+  return setmetatable(batch, Batch)
+end
+
+local function batch_of(batch, level)
+  if getmetatable(batch) ~= Batch then
+    error(("batch is %s, expected one that plan.batch made"):format(pgee.describe(batch)), level + 2)
+  end
+  return batch.c
+end
+
+-- ---- Buffers -------------------------------------------------------------------------------------------------------------
+
+local buffer = operator.buffer
+buffer.__index = buffer
+buffer.__tostring = function(b)
+  return ("buffer %s [%s]%s"):format(b.dtype, b.rows, b.width > 0 and ("[%d]"):format(b.width) or "")
+end
+
+local ROWS = { tokens = C.PGEE_TOKENS, sequences = C.PGEE_SEQUENCES }
+
+-- ---- Plans -----------------------------------------------------------------------------------------------------------------
+
+local Plan = {}
+local plans
+
+--- An empty plan.
+function M.new()
+  check(C.pgee_plan_new(out))
+  return plans.wrap(out[0])
+end
+
+--- A buffer of the plan: dtype as tensors spell it; rows "tokens" or "sequences"; width values a row, 0 (default) for a vector of
+-- one value a row. It is a name for memory that workspaces have. Fields: dtype, rows, width.
+function Plan.buffer(p, dtype, rows, width)
+  local h = plans.handle(p, "plan")
+  local code = tensor.code(dtype)
+  local kind = ROWS[options.choice(rows, ROWS, "buffer: rows")]
+  width = integer(width or 0, "buffer: width", 0, 1)
+  check(C.pgee_plan_buffer(h, out_tensor, code, kind, width))
+  return setmetatable({ handle = out_tensor[0], plan = p, dtype = dtype, rows = rows, width = width }, buffer)
+end
+
+--- p:linear { x = ..., ... }, p:norm { ... } and so on: appends one operator. Fields are those of pgee_linear_args and so on in
+-- perigee.h; what is an enum there has a name here: activation = "gelu", kernel = "auto", mode = "mean",
+-- quantize = { mode = "static", ... }. Returns the plan.
+for _, name in pairs(operator.names) do
+  Plan[name] = function(p, given)
+    local h = plans.handle(p, "plan")
+    local code, args = operator.args(name, given)
+    check(C.pgee_plan_push(h, code, args))
+    return p
+  end
+end
+
+local function buffer_handle(b, what, level)
+  if getmetatable(b) ~= buffer then
+    error(("%s is %s, expected a buffer of the plan"):format(what, pgee.describe(b)), level + 2)
+  end
+  return b.handle
+end
+
+--- Ends building. A list of buffers whose values are wanted after a run; others share memory once unused. Returns the plan.
+function Plan.seal(p, outputs)
+  local h = plans.handle(p, "plan")
+  local array = ffi.new("const pgee_tensor *[?]", math.max(#outputs, 1))
+  for i, b in ipairs(outputs) do
+    array[i - 1] = buffer_handle(b, "output " .. i, 1)
+  end
+  check(C.pgee_plan_seal(h, array, #outputs))
+  return p
+end
+
+local CAPACITY = { tokens = true, sequences = true, longest = true }
+
+-- tokens, sequences, longest of a capacity table.
+local function capacity(given, level)
+  options.check(given, CAPACITY, "capacity", level + 1)
+  return integer(given.tokens, "tokens", 0, level + 1), integer(given.sequences, "sequences", 0, level + 1),
+    integer(given.longest or given.tokens, "longest", 0, level + 1)
+end
+
+--- Bytes of a workspace of this capacity: { tokens =, sequences =, longest = (tokens) }.
+function Plan.bytes(p, given)
+  local h = plans.handle(p, "plan")
+  local T, B, S = capacity(given, 1)
+  check(C.pgee_plan_bytes(h, T, B, S, out_bytes))
+  return tonumber(out_bytes[0])
+end
+
+--- The operators' names, in order.
+function Plan.steps(p)
+  local h = plans.handle(p, "plan")
+  local names = {}
+  for i = 1, tonumber(C.pgee_plan_steps(h)) do
+    names[i] = operator.names[C.pgee_plan_op(h, i - 1)]
+  end
+  return names
+end
+
+--- Multiply-adds of each of `threads` threads for a batch, a list.
+function Plan.work(p, batch, threads)
+  local h, c = plans.handle(p, "plan"), batch_of(batch, 1)
+  local work, list = ffi.new("int64_t[?]", integer(threads, "threads", 1, 1)), {}
+  check(C.pgee_plan_work(h, c, threads, work))
+  for i = 1, threads do
+    list[i] = tonumber(work[i - 1])
+  end
+  return list
+end
+
+--- Frees it at once, unless a workspace still holds it. Its buffers are then of no use.
+function Plan.release(p)
+  plans.release(p)
+end
+
+-- ---- Workspaces ------------------------------------------------------------------------------------------------------------
+
+local Workspace = {}
+local workspaces
+
+--- Memory to run the plan in, for batches of up to this capacity: { tokens =, sequences =, longest = (tokens) }. The number of
+-- threads is the one in force now; a later run uses fewer if fewer are in force then.
+function Plan.workspace(p, given)
+  local h = plans.handle(p, "plan")
+  local T, B, S = capacity(given, 1)
+  check(C.pgee_workspace_new(out_workspace, h, T, B, S))
+  return workspaces.wrap(out_workspace[0])
+end
+
+--- Runs the plan on a batch. Outputs of the run before are overwritten. Returns the workspace.
+function Workspace.run(w, batch)
+  check(C.pgee_workspace_run(workspaces.handle(w, "workspace"), batch_of(batch, 1)))
+  return w
+end
+
+--- The same; returns the seconds that each step took, a list.
+function Workspace.profile(w, batch)
+  local h = workspaces.handle(w, "workspace")
+  local steps = tonumber(C.pgee_workspace_steps(h))
+  local seconds, list = ffi.new("double[?]", math.max(steps, 1)), {}
+  check(C.pgee_workspace_profile(h, batch_of(batch, 1), seconds))
+  for i = 1, steps do
+    list[i] = seconds[i - 1]
+  end
+  return list
+end
+
+--- An output of the last run: a view of one row for each token or sequence, valid until the next run.
+function Workspace.output(w, b)
+  check(C.pgee_workspace_output(out_tensor, workspaces.handle(w, "workspace"), buffer_handle(b, "output", 1)))
+  return tensor.wrap(out_tensor[0])
+end
+
+--- Bytes that it holds.
+function Workspace.bytes(w)
+  return tonumber(C.pgee_workspace_bytes(workspaces.handle(w, "workspace")))
+end
+
+--- Frees it at once; views of its outputs keep the memory.
+function Workspace.release(w)
+  workspaces.release(w)
+end
+
+plans = pgee.class("plan", "pgee_plan", "pgee_plan_free", {
+  __index = Plan,
+  __tostring = function(p)
+    return p.handle == nil and "plan (released)" or ("plan of %d steps"):format(tonumber(C.pgee_plan_steps(p.handle)))
+  end,
+})
+
+workspaces = pgee.class("workspace", "pgee_workspace", "pgee_workspace_free", {
+  __index = Workspace,
+  __tostring = function(w)
+    return w.handle == nil and "workspace (released)" or ("workspace of %d bytes"):format(w:bytes())
+  end,
+})
+
+return M

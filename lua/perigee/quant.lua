@@ -1,0 +1,173 @@
+--- Quantization by hand: scales, smoothing factors, and tensors that were quantized.
+--
+--   local quant = require "perigee.quant"
+--   local s = quant.smooth(xmax, quant.absmax { W }, 0.7)        -- F32 [K]
+--   local p = quant.range(-1.2, 3.4)                             -- { scale = 0.01804, zero = 67, symmetric = false }
+--   local x8 = quant.quantize(x, p)                              -- static: that scale for all
+--   local x8 = quant.quantize(x, { per = "token", smooth = s })  -- dynamic: a scale for each row
+--   x8.q, x8.scale, x8.zero                                      -- U8 [rows][K], what its values mean
+--   x8:dequantize()                                              -- F32 [rows][K]
+local pgee = require "perigee.ffi"
+local tensor = require "perigee.tensor"
+local packed = require "perigee.packed"
+local operator = require "perigee.operator"
+local options = require "perigee.options"
+local C, check = pgee.C, pgee.check
+
+local M = {}
+local out_scale, out_zero = pgee.out "float", pgee.out "int32_t"
+
+-- ---- Scales and smoothing ------------------------------------------------------------------------------------------------
+
+--- Scale and zero point of a static range lo <= 0 <= hi: { scale =, zero =, symmetric = }, which quantize and linear take.
+--   symmetric  false (default): scale = (hi - lo) / 255, 0 lies at zero = rne(-lo / scale).
+--              true: scale = max(-lo, hi) / 127, zero = 128
+function M.range(lo, hi, given)
+  given = options.check(given, { symmetric = true }, "range")
+  for what, v in pairs { lo = lo or 0 / 0, hi = hi or 0 / 0 } do
+    if type(v) ~= "number" then
+      error(("range: %s is %s, expected a number"):format(what, pgee.describe(v)), 2)
+    end
+  end
+  local symmetric = given.symmetric or false
+  check(C.pgee_range_scale(lo or 0 / 0, hi or 0 / 0, symmetric and 1 or 0, out_scale, out_zero))
+  return { scale = out_scale[0], zero = out_zero[0], symmetric = symmetric }
+end
+
+--- Largest |w| of each input channel over a weight [N][K] or a list of those that read one input: F32 [K].
+function M.absmax(weights)
+  weights = tensor.is(weights) and { weights } or weights
+  local array, count = packed.handles(weights, "weight")
+  if count == 0 then
+    error("absmax of no weights", 2)
+  end
+  local wmax = tensor.new("F32", { weights[1].shape[2] or 0 })
+  check(C.pgee_channel_absmax(wmax.handle, array, count))
+  return wmax
+end
+
+--- SmoothQuant's factors, F32 [K]: xmax^alpha / wmax^(1 - alpha), clamped to [1e-5, 1e5]; 1 where either is 0. The input is
+-- divided by them, the weight multiplied. xmax, wmax: F32 [K], the largest magnitudes of each channel; alpha from 0 to 1.
+function M.smooth(xmax, wmax, alpha)
+  if type(alpha) ~= "number" then
+    error(("smooth: alpha is %s, expected a number from 0 to 1"):format(pgee.describe(alpha)), 2)
+  end
+  local x, w = tensor.handle(xmax, "smooth: xmax"), tensor.handle(wmax, "smooth: wmax")
+  local s = tensor.new("F32", { #xmax })
+  check(C.pgee_smooth(s.handle, x, w, alpha))
+  return s
+end
+
+--- What a static quantizer multiplies by, F32 [K]: (1 / scale) * (1 / s[k]). s: F32 [K], or K alone for no smoothing.
+function M.multiplier(scale, s)
+  if type(scale) ~= "number" then
+    error(("multiplier: scale is %s, expected a number"):format(pgee.describe(scale)), 2)
+  end
+  local smooth = type(s) ~= "number" and tensor.handle(s, "multiplier: s") or nil
+  local m = tensor.new("F32", { smooth and #s or s })
+  check(C.pgee_quantize_multiplier(m.handle, scale, smooth))
+  return m
+end
+
+-- 1 / s[k]: what a dynamic quantizer multiplies by.
+local function reciprocal(s, level)
+  local m = tensor.new("F32", { #s })
+  check(C.pgee_quantize_multiplier(m.handle, 1, tensor.handle(s, "smooth", level + 1)), level + 1)
+  return m
+end
+
+-- ---- Quantized tensors ---------------------------------------------------------------------------------------------------
+
+local Quantized = {}
+Quantized.__index = Quantized
+Quantized.__tostring = function(x)
+  local scale = type(x.scale) == "number" and ("scale %.6g, zero %d"):format(x.scale, x.zero) or "a scale and zero for each row"
+  return ("quantized [%d][%d], %s%s"):format(#x.q, x.q.shape[2], scale, x.smooth and ", smoothed" or "")
+end
+
+--- Whether x is what quantize returns.
+function M.is(x)
+  return getmetatable(x) == Quantized
+end
+
+--- For modules: U8 values and what they mean. scale and zero are numbers, or F32 [rows] and I32 [rows].
+function M.wrap(q, scale, zero, smooth)
+  return setmetatable({ q = q, scale = scale, zero = zero, smooth = smooth }, Quantized)
+end
+
+--- (q - zero) * scale, F32 [rows][K]: the values that the weights see, that is, divided by the smoothing factors.
+function Quantized.dequantize(x)
+  local y = tensor.new("F32", x.q.shape)
+  local K = x.q.shape[2]
+  local from, from_stride = x.q:pointer()
+  local to, to_stride = y:pointer()
+  local each = type(x.scale) ~= "number"
+  for i = 0, #x.q - 1 do
+    local scale, zero = each and x.scale[i + 1] or x.scale, each and x.zero[i + 1] or x.zero
+    for k = 0, K - 1 do
+      to[i * to_stride + k] = (from[i * from_stride + k] - zero) * scale
+    end
+  end
+  return y
+end
+
+--- Frees its tensors at once.
+function Quantized.release(x)
+  x.q:release()
+  if type(x.scale) ~= "number" then
+    x.scale:release()
+    x.zero:release()
+  end
+end
+
+local known = { scale = true, zero = true, symmetric = true, smooth = true, per = true, batch = true }
+
+--- For modules: what quantize was given, as the fields of a quantizer for rows of K: mode, symmetric, zero, m, and scale if static.
+function M.quantizer(given, K, what, level)
+  level = (level or 1) + 1
+  given = options.check(given, known, what, level)
+  if given.scale == nil then
+    if given.zero ~= nil then
+      error(what .. ": zero without a scale", level + 1)
+    end
+    local mode = options.choice(given.per or "token", { token = true, sequence = true }, what .. ": per", level)
+    local m = given.smooth and reciprocal(given.smooth, level) or nil
+    return { mode = mode, symmetric = given.symmetric ~= false, m = m }
+  elseif type(given.scale) ~= "number" or given.per ~= nil then
+    local rest = given.per and " and no per" or ""
+    error(("%s: scale is %s, expected a number%s"):format(what, pgee.describe(given.scale), rest), level + 1)
+  end
+  local symmetric = given.symmetric
+  if symmetric == nil then
+    symmetric = given.zero == nil
+  end
+  local zero = given.zero or (symmetric and 128) or 0
+  local m = M.multiplier(given.scale, given.smooth or K)
+  return { mode = "static", symmetric = symmetric, zero = zero, scale = given.scale, m = m }
+end
+
+--- Quantizes x, F32 [rows][K], to u8. Static, one scale for all, if a scale is given:
+--   scale, zero, symmetric  as range returns them; symmetric (zero 128) if there is no zero
+-- Dynamic, a scale from the values at hand, if not:
+--   per        "token" (default): each row its own. "sequence": each sequence of `batch`, one that plan.batch made
+--   symmetric  true (default): zero 128. false: a zero point of its own
+-- Both:
+--   smooth     F32 [K], factors by which x is divided first
+-- Returns a quantized tensor: q U8 [rows][K]; scale and zero, numbers if static, else F32 [rows] and I32 [rows]; smooth;
+-- methods dequantize, release.
+function M.quantize(x, given)
+  tensor.handle(x, "quantize: x")
+  local shape = x.shape
+  local quantizer = M.quantizer(given, shape[2] or 0, "quantize")
+  local scale, zero = quantizer.scale, quantizer.zero
+  quantizer.scale = nil
+  quantizer.q = tensor.new("U8", shape)
+  if not scale then
+    scale, zero = tensor.new("F32", { shape[1] }), tensor.new("I32", { shape[1] })
+    quantizer.row_scale, quantizer.row_zero = scale, zero
+  end
+  operator.run("quantize", { x = x, quantize = quantizer }, given and given.batch)
+  return M.wrap(quantizer.q, scale, zero, given and given.smooth)
+end
+
+return M
