@@ -1,2 +1,18 @@
+/* amx.c: the AMX kernel on the CPU's tile instructions. Who calls it has asked the system for the tile state. */
+#include <immintrin.h>
+
 #include "layout.h"
-void gemm_u8s8_amx(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next) { gemm_u8s8_ref(c, a, lda, b, kblocks, m, next); }
+
+/* gcc 12's intrinsic tells the compiler of 8 of the 64 bytes that it reads; the empty assembly keeps the others from being optimized away. */
+#define tile_config(t) (__extension__({ \
+  __asm__ volatile("" : : "r"(t) : "memory"); \
+  _tile_loadconfig(t); \
+}))
+#define tile_zero(t) _tile_zero(t)
+#define tile_load(t, base, stride) _tile_loadd(t, base, stride)
+#define tile_dpbusd(c, a, b) _tile_dpbusd(c, a, b)
+#define tile_store(t, base, stride) _tile_stored(t, base, stride)
+#define tile_release() _tile_release()
+
+#define GEMM gemm_u8s8_amx
+#include "amx_body.h"

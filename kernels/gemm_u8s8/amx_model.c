@@ -1,2 +1,125 @@
+/* amx_model.c: the model of AMX's tile instructions, and the AMX kernel on it. */
+#include "amx_model.h"
+
+#include <string.h>
+
 #include "layout.h"
-void gemm_u8s8_amx_model(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next) { gemm_u8s8_ref(c, a, lda, b, kblocks, m, next); }
+
+enum { TILES = 8, MAX_ROWS = 16, MAX_BYTES = 64 }; /* palette 1 */
+
+typedef struct registers {
+  int configured;
+  struct {
+    int rows, bytes;
+    uint8_t data[MAX_ROWS][MAX_BYTES]; /* zero past rows and bytes */
+  } tile[TILES];
+} registers;
+
+static _Thread_local registers state;
+static _Thread_local const char *fault;
+
+static int raise(const char *why) {
+  if (!fault)
+    fault = why;
+  return 0;
+}
+
+const char *model_fault(void) {
+  const char *why = fault;
+  fault = NULL;
+  return why;
+}
+
+static int all_zero(const uint8_t *x, int n) {
+  while (n > 0 && !*x)
+    x++, n--;
+  return n == 0;
+}
+
+void model_release(void) { memset(&state, 0, sizeof state); }
+
+/*  0 palette | 1 start row | 2-15 zero | 16-31 bytes of a row, 8 x u16 | 32-47 zero | 48-55 rows, 8 x u8 | 56-63 zero */
+void model_config(const void *configuration) {
+  const uint8_t *x = configuration;
+  registers next = {.configured = 1};
+  int valid = x[0] <= 1 && (x[0] == 0 || (all_zero(x + 1, 15) && all_zero(x + 32, 16) && all_zero(x + 56, 8)));
+  for (int t = 0; x[0] && t < TILES; t++) {
+    int bytes = x[16 + 2 * t] | x[17 + 2 * t] << 8, rows = x[48 + t];
+    valid = valid && bytes <= MAX_BYTES && rows <= MAX_ROWS && !bytes == !rows;
+    next.tile[t].bytes = bytes;
+    next.tile[t].rows = rows;
+  }
+  if (!valid)
+    raise("#GP: ldtilecfg of an invalid configuration");
+  else if (!x[0])
+    model_release();
+  else
+    state = next;
+}
+
+static int usable(int t) {
+  if (!state.configured)
+    return raise("#UD: tiles are not configured");
+  if (t < 0 || t >= TILES || !state.tile[t].rows)
+    return raise("#UD: a tile that the configuration leaves out");
+  return 1;
+}
+
+void model_zero(int t) {
+  if (usable(t))
+    memset(state.tile[t].data, 0, sizeof state.tile[t].data);
+}
+
+void model_load(int t, const void *base, int64_t stride) {
+  if (!usable(t))
+    return;
+  memset(state.tile[t].data, 0, sizeof state.tile[t].data);
+  for (int i = 0; i < state.tile[t].rows; i++)
+    memcpy(state.tile[t].data[i], (const char *)base + i * stride, (size_t)state.tile[t].bytes);
+}
+
+void model_store(int t, void *base, int64_t stride) {
+  if (!usable(t))
+    return;
+  for (int i = 0; i < state.tile[t].rows; i++)
+    memcpy((char *)base + i * stride, state.tile[t].data[i], (size_t)state.tile[t].bytes);
+}
+
+/* Rows, columns and depth must fit, in whole 4-byte elements, and the three tiles differ. */
+static int multiply(int c, int a, int b) {
+  if (!usable(c) || !usable(a) || !usable(b))
+    return 0;
+  int whole = state.tile[c].bytes % 4 == 0 && state.tile[a].bytes % 4 == 0 && state.tile[b].bytes % 4 == 0;
+  int fits = state.tile[c].rows == state.tile[a].rows && state.tile[c].bytes == state.tile[b].bytes &&
+             state.tile[a].bytes / 4 == state.tile[b].rows;
+  if (!whole || !fits || c == a || c == b || a == b)
+    return raise("#UD: tdpbusd of tiles that do not fit");
+  return 1;
+}
+
+void model_dpbusd(int c, int a, int b) {
+  if (!multiply(c, a, b))
+    return;
+  int rows = state.tile[c].rows, depth = state.tile[a].bytes / 4, columns = state.tile[c].bytes / 4;
+  for (int i = 0; i < rows; i++) {
+    uint32_t sum[MAX_BYTES / 4]; /* unsigned: the instruction wraps */
+    memcpy(sum, state.tile[c].data[i], sizeof sum);
+    for (int k = 0; k < depth; k++) {
+      const uint8_t *x = state.tile[a].data[i] + 4 * k;
+      const int8_t *y = (const int8_t *)state.tile[b].data[k];
+      for (int n = 0; n < columns; n++)
+        sum[n] += (uint32_t)(x[0] * y[4 * n] + x[1] * y[4 * n + 1] + x[2] * y[4 * n + 2] + x[3] * y[4 * n + 3]);
+    }
+    memcpy(state.tile[c].data[i], sum, (size_t)columns * 4);
+  }
+}
+
+#define tile_config model_config
+#define tile_zero model_zero
+#define tile_load model_load
+#define tile_dpbusd model_dpbusd
+#define tile_store model_store
+#define tile_release model_release
+
+#define GEMM gemm_u8s8_amx_model
+#include "amx_body.h"

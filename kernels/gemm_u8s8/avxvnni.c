@@ -1,2 +1,62 @@
+/* avxvnni.c: a tile of up to 6 rows by 64 channels, 16 channels at a time.
+ *
+ *                b0        b1      16 channels of one group: one cache line of its four
+ *   row 0 x   | c00 ... | c01 ... |
+ *   ...                              vpdpbusd adds the 4 products of each channel
+ *   row 5 x   | c50 ... | c51 ... |
+ *
+ * Of 16 registers, 12 accumulators, 2 of weights and one broadcast of 4 inputs are live.
+ */
+#include <immintrin.h>
+#include <string.h>
+
 #include "layout.h"
-void gemm_u8s8_avxvnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next) { gemm_u8s8_ref(c, a, lda, b, kblocks, m, next); }
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+ALWAYS_INLINE __m256i four(const uint8_t *a) {
+  int32_t x;
+  memcpy(&x, a, sizeof x);
+  return _mm256_set1_epi32(x);
+}
+
+#define ROW(i) __m256i c##i##0 = _mm256_setzero_si256(), c##i##1 = c##i##0
+#define STEP(i)                                        \
+  if (i < m) {                                         \
+    __m256i x = four(a + i * lda);                     \
+    c##i##0 = _mm256_dpbusd_avx_epi32(c##i##0, x, b0); \
+    c##i##1 = _mm256_dpbusd_avx_epi32(c##i##1, x, b1); \
+  }
+#define STORE(i)                                                  \
+  if (i < m) {                                                    \
+    _mm256_store_si256((__m256i *)(c + i * PANEL), c##i##0);      \
+    _mm256_store_si256((__m256i *)(c + i * PANEL + 8), c##i##1); \
+  }
+
+/* 16 channels. m is a constant in each copy. */
+ALWAYS_INLINE void columns(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next, const int m) {
+  ROW(0); ROW(1); ROW(2); ROW(3); ROW(4); ROW(5);
+  for (int64_t g = kblocks * 16; g > 0; g--) {
+    _mm_prefetch(next, _MM_HINT_T1);
+    __m256i b0 = _mm256_load_si256((const __m256i *)b), b1 = _mm256_load_si256((const __m256i *)(b + 32));
+    STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5)
+    a += 4;
+    b += GROUP_BYTES;
+    next += 64;
+  }
+  STORE(0) STORE(1) STORE(2) STORE(3) STORE(4) STORE(5)
+}
+
+void gemm_u8s8_avxvnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next) {
+  for (int j = 0; j < PANEL; j += 16, b += 64) {
+    const int8_t *ahead = next && j < 32 ? next + j * kblocks * 64 : b;
+    switch (m) {
+    case 1: columns(c + j, a, lda, b, kblocks, ahead, 1); break;
+    case 2: columns(c + j, a, lda, b, kblocks, ahead, 2); break;
+    case 3: columns(c + j, a, lda, b, kblocks, ahead, 3); break;
+    case 4: columns(c + j, a, lda, b, kblocks, ahead, 4); break;
+    case 5: columns(c + j, a, lda, b, kblocks, ahead, 5); break;
+    default: columns(c + j, a, lda, b, kblocks, ahead, 6); break;
+    }
+  }
+}

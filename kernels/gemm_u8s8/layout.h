@@ -42,7 +42,7 @@ gemm_u8s8 gemm_u8s8_amx_model;
 /* The most rows that a kernel takes: kernels.h's tile_m. */
 enum {
   GEMM_U8S8_REF_M = 4,
-  GEMM_U8S8_AVX2_M = 4,
+  GEMM_U8S8_AVX2_M = 6,
   GEMM_U8S8_AVXVNNI_M = 6,
   GEMM_U8S8_AVX512VNNI_M = 6,
   GEMM_U8S8_AMX_M = 32

@@ -1,0 +1,24 @@
+/* amx_model.h: AMX's tile instructions in portable C, so that the AMX kernel runs, and is tested, where the CPU has none.
+ *
+ * Each function follows the Operation section of its instruction in the Intel 64 and IA-32 Architectures Software Developer's
+ * Manual, volume 2 (LDTILECFG, TILEZERO, TILELOADD, TDPBUSD, TILESTORED, TILERELEASE), palette 1. Each thread has its own
+ * registers. Where the CPU would raise #GP or #UD, the model does nothing but note the first reason; model_fault returns it.
+ * Not modelled: a start row other than 0, which only an interrupted load or store leaves behind; it counts as a fault.
+ */
+#ifndef PERIGEE_GEMM_U8S8_AMX_MODEL_H
+#define PERIGEE_GEMM_U8S8_AMX_MODEL_H
+#include <stdint.h>
+
+/* LDTILECFG: 64 bytes. */
+void model_config(const void *configuration);
+void model_zero(int t);
+/* `stride` is in bytes. */
+void model_load(int t, const void *base, int64_t stride);
+/* c += a b: a's bytes are unsigned, b's signed. */
+void model_dpbusd(int c, int a, int b);
+void model_store(int t, void *base, int64_t stride);
+void model_release(void);
+/* What this thread's first fault since the last call was, or NULL. */
+const char *model_fault(void);
+
+#endif
