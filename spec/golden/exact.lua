@@ -1,0 +1,186 @@
+--- Exact: the bits that quantized models are made of and answer with, as digests, and whether they are those of digests.txt.
+--
+--   luajit spec/golden/exact.lua            compares with spec/golden/digests.txt; exits with 1 if one differs
+--   luajit spec/golden/exact.lua --write    writes them there instead
+--
+-- Run from the top folder. Whatever compiler, optimization, ISA, number of threads: the same digests. PERIGEE_LIB says which
+-- library, PERIGEE_ISA and PERIGEE_THREADS how it runs. As a module: the functions that the exactness specs share.
+if not package.path:find("./lua/?.lua", 1, true) then
+  package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
+end
+local perigee = require "perigee"
+local pgee = require "perigee.ffi"
+local tensor = require "perigee.tensor"
+local digest = require "spec.support.digest"
+local models = require "spec.support.models"
+local C, check = pgee.C, pgee.check
+
+local exact = { path = "spec/golden/digests.txt" }
+local bytes_out = pgee.out "pgee_tensor *"
+
+--- The settings that are held to bits, by name. Everything is said: another default is no change of bits.
+exact.modes = {
+  ["static"] = { activations = "static", symmetric = false, alpha = 0.7 },
+  ["static-symmetric"] = { activations = "static", symmetric = true, alpha = 0.4 },
+  ["dynamic"] = { activations = "dynamic", symmetric = true, per = "token", alpha = 0.5 },
+  ["dynamic-asymmetric"] = { activations = "dynamic", symmetric = false, per = "token", alpha = false },
+  ["dynamic-sequence"] = { activations = "dynamic", symmetric = true, per = "sequence", alpha = 0.5 },
+}
+exact.mode_names = { "static", "static-symmetric", "dynamic", "dynamic-asymmetric", "dynamic-sequence" }
+
+--- What a model calibrates on and answers: its name as in spec.support.models, or "minilm".
+function exact.inputs(name, model)
+  if name == "minilm" then
+    local texts = models.texts("recipes/data/calibration.txt", 24)
+    return { unpack(texts, 1, 16) }, { unpack(texts, 17, 24) }
+  end
+  local longest = math.min(40, model.positions)
+  return models.random_inputs(12, longest, model.vocabulary, 1), models.random_inputs(9, longest, model.vocabulary, 2)
+end
+
+--- Loads and calibrates. Returns { model =, stats =, inputs = }.
+function exact.open(name)
+  local model = perigee.load(name == "minilm" and models.demo() or models.path(name))
+  local calibration, inputs = exact.inputs(name, model)
+  return { name = name, model = model, stats = model:calibrate(calibration, { progress = false }), inputs = inputs }
+end
+
+--- A quantized model of what open() returned.
+function exact.quantize(opened, mode)
+  local settings = { stats = opened.stats }
+  for key, value in pairs(exact.modes[mode]) do
+    settings[key] = value
+  end
+  return opened.model:quantize(settings)
+end
+
+--- Digest of the statistics, the sites in the order of their names.
+function exact.statistics(stats)
+  local names, d = {}, digest.new()
+  for name in pairs(stats.sites) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    local seen = stats.sites[name]
+    d:string(name):tensor(seen.min):tensor(seen.max):tensor(seen.sample)
+  end
+  return d:text()
+end
+
+--- Digest of all that calibration and settings made: packed bytes, scales, sums, multipliers, zero points.
+function exact.packed(q)
+  local d = digest.new()
+  local function add(t)
+    if t then
+      d:tensor(t)
+    end
+  end
+  for _, linear in ipairs(q:runner("hidden").lowered.linears) do
+    local args = linear.args
+    if args.w.dtype == "s8" then
+      check(C.pgee_packed_read(require("perigee.packed").handle(args.w), nil, nil, bytes_out))
+      local bytes = tensor.wrap(bytes_out[0])
+      add(bytes)
+      bytes:release()
+      add(args.w.scales)
+      add(args.w.sums)
+      add(args.scale)
+      add(linear.quantize and linear.quantize.m)
+      d:string(tostring(linear.quantize and linear.quantize.zero))
+    end
+  end
+  return d:text()
+end
+
+--- Digest of the last hidden states of inputs run as one batch.
+function exact.hidden(q, inputs)
+  local hidden = q:hidden(inputs)
+  local text = digest.new():tensor(hidden):text()
+  hidden:release()
+  return text
+end
+
+--- All digests of a model, a list of "NAME MODE WHAT DIGEST".
+function exact.digests(name)
+  local opened, lines = exact.open(name), {}
+  local function add(...)
+    lines[#lines + 1] = table.concat({ name, ... }, " ")
+  end
+  add("fp32", "statistics", exact.statistics(opened.stats))
+  for _, mode in ipairs(exact.mode_names) do
+    local q = exact.quantize(opened, mode)
+    add(mode, "packed", exact.packed(q))
+    add(mode, "hidden", exact.hidden(q, opened.inputs))
+    q:release()
+  end
+  opened.stats:release()
+  opened.model:release()
+  return lines
+end
+
+--- digests.txt as { ["NAME MODE WHAT"] = digest }.
+function exact.golden()
+  local golden = {}
+  for line in io.lines(exact.path) do
+    local key, value = line:match "^(%S+ %S+ %S+) (%x+)$"
+    if key then
+      golden[key] = value
+    end
+  end
+  return golden
+end
+
+--- Differences of a model's digests from the golden ones, a list of lines.
+function exact.differences(name, golden)
+  local list = {}
+  for _, line in ipairs(exact.digests(name)) do
+    local key, value = line:match "^(.*) (%x+)$"
+    if golden[key] ~= value then
+      list[#list + 1] = ("%s is %s, expected %s"):format(key, value, golden[key] or "a line in " .. exact.path)
+    end
+  end
+  return list
+end
+
+local function names()
+  local list = { unpack(models.small) }
+  local demo, why = models.demo()
+  if demo then
+    list[#list + 1] = "minilm"
+  else
+    print("minilm skipped: " .. why)
+  end
+  return list
+end
+
+local function write()
+  assert(models.demo())
+  local file = assert(io.open(exact.path, "w"))
+  file:write "# Digests of the bits of quantized models, by spec/golden/exact.lua --write: model, settings, what, digest.\n"
+  for _, name in ipairs(names()) do
+    file:write(table.concat(exact.digests(name), "\n"), "\n")
+  end
+  file:close()
+end
+
+local function main()
+  if arg[1] == "--write" then
+    return write()
+  end
+  local golden, wrong, count = exact.golden(), 0, 0
+  for _, name in ipairs(names()) do
+    for _, line in ipairs(exact.differences(name, golden)) do
+      print(line)
+      wrong = wrong + 1
+    end
+    count = count + 1 + 2 * #exact.mode_names
+  end
+  print(("%s: %d digests, %d differ"):format(pgee.path, count, wrong))
+  os.exit(wrong == 0 and 0 or 1)
+end
+
+if arg and arg[0] and arg[0]:match "exact%.lua$" then
+  main()
+end
+return exact
