@@ -1,7 +1,7 @@
 /* tensor.c: an array of one type with up to four dimensions, row-major.
  *
  * All rows (first index) lie `stride` elements apart; what is inside a row is dense. The data is its own block of memory, or
- * bytes of a mapped file or of another tensor, which are then held. Mapped data may lie at any address: it is read through memcpy.
+ * bytes of a mapped file or of another tensor, which are then held. Mapped data may lie at odd addresses: read it by memcpy.
  */
 #include "tensor.h"
 
@@ -396,8 +396,10 @@ int tensor_expect(const pgee_tensor *t, const char *what, int dtype, int ndim, i
       (width < 0 || tensor_width(t) == width))
     return PGEE_OK;
   return fail(PGEE_ARGUMENT, "%s is %s %s%s, expected %s", what, dtypes[t->dtype].name,
-              !buffer ? "" : t->rows == PGEE_TOKENS ? "[T]" : "[B]", shape_print(t->ndim - buffer, t->shape + buffer).text,
-              expected.text);
+              !buffer                  ? ""
+              : t->rows == PGEE_TOKENS ? "[T]"
+                                       : "[B]",
+              shape_print(t->ndim - buffer, t->shape + buffer).text, expected.text);
 }
 
 int tensor_expect_output(const pgee_tensor *t, const char *what, int dtype, int ndim, int64_t rows, int64_t width) {

@@ -62,8 +62,8 @@ M.path = path
 
 -- ---- Failures -----------------------------------------------------------------------------------------------------------
 
---- Raises the library's message unless `status` is PGEE_OK. Blames the caller of the function that calls check; level 2 its caller's
--- caller, and so on. (A tail call `return check(...)` would lose a level.)
+--- Raises the library's message unless `status` is PGEE_OK. Blames the caller of the function that calls check; level 2 blames
+-- that one's caller, and so on. (A tail call `return check(...)` would lose a level.)
 function M.check(status, level)
   if status ~= 0 then
     error(ffi.string(C.pgee_message()), (level or 1) + 2)
@@ -77,8 +77,8 @@ function M.out(ctype)
   return ffi.new(ffi.typeof("$[1]", ffi.typeof(ctype)))
 end
 
--- The collector sees 8 bytes where the library holds megabytes. When what the library holds has doubled since the last time, unreachable
--- objects may be why.
+-- The collector sees 8 bytes where the library holds megabytes. When what the library holds has doubled since the last time,
+-- unreachable objects may be why.
 local FLOOR = 256 * 2^20
 local limit = FLOOR
 
@@ -135,14 +135,14 @@ function M.class(name, ctype, free, metatable)
   return class
 end
 
---- What x is, for messages: "nil", "a table", "the string 'abc'", "3".
+--- What x is, for messages: "nil", "a table", "the string 'abc'", "3", "a tensor F32 [2][3]".
 function M.describe(x)
   if type(x) == "string" then
     return #x <= 40 and ("the string '%s'"):format(x) or ("the string '%s…'"):format(x:sub(1, 40))
   elseif type(x) == "number" or type(x) == "boolean" or x == nil then
     return tostring(x)
   end
-  return "a " .. (type(x) == "cdata" and tostring(ffi.typeof(x)) or type(x))
+  return "a " .. (type(x) == "cdata" and tostring(x):match "^[^\n]*" or type(x))
 end
 
 return M

@@ -6,8 +6,8 @@
 --   t[1] = { 7, 8, 9 }     t:rows(1, 1)             print(t)
 --
 -- Indices start at 1, as always in Lua. A row, and rows(a, b), are views: they share memory and keep it alive.
--- Types are spelled as in safetensors: F32 F16 BF16 F64 I64 I32 I8 U8 BOOL. Elements of I64 beyond 2^53 are read as int64_t, those of
--- BOOL as booleans, all others as numbers; a value that the type cannot hold exactly is rounded (floats) or refused (integers).
+-- Types are spelled as in safetensors: F32 F16 BF16 F64 I64 I32 I8 U8 BOOL. Elements of I64 beyond 2^53 are read as int64_t,
+-- those of BOOL as booleans, all others as numbers; a value that the type cannot hold is rounded (floats) or refused (integers).
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local C, check = pgee.C, pgee.check
@@ -170,10 +170,13 @@ end
 -- Appends the elements of nested lists to `flat`, as they are stored. Returns what is wrong with them, or nil.
 local function flatten(flat, values, kind, shape, at)
   local depth = #at + 1
+  if class.is(values) then
+    values = values:totable()
+  end
   if depth > #shape then
     local stored = kind.set(values)
     flat[#flat + 1] = stored
-    return stored == nil and ("%s is %s, and %s takes %s"):format(place(at), pgee.describe(values), kind.name, kind.expected) or nil
+    return stored == nil and ("%s is %s, and %s takes %s"):format(place(at), pgee.describe(values), kind.name, kind.expected)
   elseif type(values) ~= "table" or #values ~= shape[depth] then
     local came = type(values) == "table" and "a list of " .. #values or pgee.describe(values)
     return ("%s is %s, expected a list of %d"):format(depth > 1 and place(at) or "the value", came, shape[depth])
@@ -281,11 +284,11 @@ local function writable(h, level)
   end
 end
 
---- t:set(values): all elements, from a nested list of the tensor's shape, or one number for all.
+--- t:set(values): all elements, from nested lists or a tensor of t's shape, or one number for all.
 function methods.set(t, values)
   local h = class.handle(t, "tensor")
   writable(h, 1)
-  if type(values) == "table" then
+  if type(values) == "table" or class.is(values) then
     assign(h, values, 1)
   elseif C.pgee_tensor_ndim(h) > 1 then
     for i = 1, #t do
