@@ -60,6 +60,13 @@ M.C = C
 --- The path that the library was loaded by.
 M.path = path
 
+pcall(ffi.cdef, "int isatty(int fd);")
+
+--- Whether a file descriptor (2 is standard error) is a terminal.
+function M.terminal(fd)
+  return ffi.C.isatty(fd) == 1
+end
+
 -- ---- Failures -----------------------------------------------------------------------------------------------------------
 
 --- Raises the library's message unless `status` is PGEE_OK. Blames the caller of the function that calls check; level 2 blames

@@ -82,6 +82,16 @@ function M.batch(ids, types)
   return setmetatable(batch, Batch)
 end
 
+--- For modules: the same over arrays of C, which the caller keeps alive: starts int32_t [B + 1], ids and types int32_t [T].
+function M.packed_batch(B, starts, ids, types)
+  local batch = { T = starts[B], B = B, S = 0, starts = starts, ids = ids, types = types }
+  for b = 1, B do
+    batch.S = math.max(batch.S, starts[b] - starts[b - 1])
+  end
+  batch.c = ffi.new("pgee_batch", batch.T, B, ids, types, starts)
+  return setmetatable(batch, Batch)
+end
+
 local function batch_of(batch, level)
   if getmetatable(batch) ~= Batch then
     error(("batch is %s, expected one that plan.batch made"):format(pgee.describe(batch)), level + 2)

@@ -1,0 +1,178 @@
+--- Calibrate: runs texts through the FP32 model and keeps what quantization needs to know of every site.
+--
+-- It streams: each channel's exact minimum and maximum, and a bounded sample of rows. From these follow the static scales for
+-- every alpha, so one calibration serves all settings. Our own FP32 kernels compute it, so the statistics are the same on
+-- every CPU, whatever the batches and the number of threads.
+local inputs = require "perigee.inputs"
+local observer = require "perigee.observer"
+local options = require "perigee.options"
+local place = require "perigee.passes.place"
+local lower = require "perigee.passes.lower"
+local pgee = require "perigee.ffi"
+local Runner = require "perigee.runner"
+local sites = require "perigee.passes.sites"
+
+local Statistics = {}
+Statistics.__index = Statistics
+
+--- What was seen at a site of a graph: { min =, max = F32 [K], sample = F32 [rows][K] }; an error if that is nothing.
+function Statistics:site(site)
+  local seen = self.sites[site.name]
+  if not seen then
+    error(("the statistics have nothing about the site %s: they were made for another model"):format(site.name), 0)
+  end
+  if #seen.min ~= site.width then
+    error(("the statistics saw %d channels at the site %s, which has %d: they were made for another model"):format(
+      #seen.min, site.name, site.width), 0)
+  end
+  return seen
+end
+
+--- Frees its memory. Models that were quantized with it stay as they are.
+function Statistics:release()
+  for name, seen in pairs(self.sites) do
+    self.sites[name] = nil
+    seen.min:release()
+    seen.max:release()
+    seen.sample:release()
+  end
+end
+
+function Statistics:__tostring()
+  return ("statistics of %d texts, %d tokens"):format(self.texts, self.tokens)
+end
+
+---- Progress ----------------------------------------------------------------------------------------------------------
+
+local function silent() end
+
+-- A bar on standard error.
+local function bar(done, total)
+  local width = 40
+  local full = math.floor(width * done / total + 0.5)
+  io.stderr:write(("\rcalibrating [%s%s] %d/%d%s"):format(("#"):rep(full), ("."):rep(width - full), done, total,
+    done == total and "\n" or ""))
+  io.stderr:flush()
+end
+
+local function progress_of(given)
+  if type(given) == "function" then
+    return given
+  elseif given == nil then
+    given = pgee.terminal(2)
+  end
+  return given and bar or silent
+end
+
+---- The run -----------------------------------------------------------------------------------------------------------
+
+local calibrate = {}
+
+-- The next text of a list or of an iterator.
+local function source(texts)
+  if type(texts) == "function" then
+    return texts
+  elseif type(texts) == "string" or type(texts) ~= "table" then
+    error(("calibrate: expected a list of texts, or an iterator such as perigee.lines(path); got %s"):format(
+      pgee.describe(texts)), 0)
+  end
+  local i = 0
+  return function()
+    i = i + 1
+    return texts[i]
+  end
+end
+
+local KNOWN = { samples = true, rows = true, budget = true, progress = true }
+
+local function read_options(given)
+  given = options.check(given, KNOWN, "calibrate", -1)
+  local read = { samples = given.samples or 256, rows = given.rows or 128, budget = given.budget or Runner.BUDGET }
+  for name, value in pairs(read) do
+    if type(value) ~= "number" or value % 1 ~= 0 or value < 1 or value > 2 ^ 31 then
+      error(("calibrate: %s is %s, expected an integer of at least 1"):format(name, pgee.describe(value)), 0)
+    end
+  end
+  read.progress = progress_of(given.progress)
+  return read
+end
+
+-- An observer for each site, by the site's name.
+local function make_observers(graph, rows)
+  local observers = {}
+  for _, site in ipairs(sites.list(graph)) do
+    observers[site.name] = observer.new(site.width, { sample = rows, name = site.name })
+  end
+  return observers
+end
+
+local function stream(model, runner, next_text, read)
+  local seen, tokens = 0, 0
+  local batch = inputs.new(model)
+  local function flush()
+    runner:run(batch, function() end)
+    tokens = tokens + batch.T
+    batch = inputs.new(model)
+    read.progress(seen, read.samples)
+  end
+  while seen < read.samples do
+    local text = next_text()
+    if text == nil then
+      break
+    end
+    seen = seen + 1
+    batch:add(text, "calibrate: input " .. seen)
+    if batch.T >= read.budget then
+      flush()
+    end
+  end
+  if batch.n > 0 then
+    flush()
+  end
+  if seen > 0 and seen < read.samples then
+    read.progress(seen, seen)
+  end
+  return seen, tokens
+end
+
+local function statistics(observers, texts, tokens)
+  local stats = { sites = {}, texts = texts, tokens = tokens }
+  for name, o in pairs(observers) do
+    stats.sites[name] = { min = o.min, max = o.max, sample = o:sample() }
+  end
+  return setmetatable(stats, Statistics)
+end
+
+--- model:calibrate(texts, options): statistics over a list of inputs, or an iterator of them.
+--   samples   texts taken, from the first on; 256
+--   rows      rows of activations kept of each site, for SQNR; 128
+--   budget    tokens run at once
+--   progress  true, false, or a function (done, total); by default a bar if standard error is a terminal
+function calibrate.run(model, texts, given)
+  local read, next_text = read_options(given), source(texts)
+  local graph = place(sites.observe(model:graph "hidden"))
+  local observers = make_observers(graph, read.rows)
+  local function release()
+    for _, o in pairs(observers) do
+      o:release()
+    end
+  end
+  local ok, result = pcall(function()
+    local runner = Runner.new(lower.pass(graph, { memo = model.memo, observers = observers }), read.budget)
+    local ran, seen, tokens = pcall(stream, model, runner, next_text, read)
+    runner:release()
+    if not ran then
+      error(seen, 0)
+    elseif seen == 0 then
+      error("calibrate: there is no text to calibrate on", 0)
+    end
+    return statistics(observers, seen, tokens)
+  end)
+  release()
+  if not ok then
+    error(result, 0)
+  end
+  return result
+end
+
+return calibrate

@@ -1,0 +1,97 @@
+--- Encoder: what the FP32 model and a quantized one have in common: every task, over runners made on first use.
+--
+-- A class that takes this as its base has `model` (the FP32 model), and lower(graph): its own way from a graph with its sites
+-- found to { plan =, outputs = }.
+local inputs = require "perigee.inputs"
+local Runner = require "perigee.runner"
+local tensor = require "perigee.tensor"
+local ffi = require "ffi"
+
+local Encoder = {}
+
+--- The runner of one of the model's heads: "hidden", "layers", or a task's.
+function Encoder:runner(head)
+  local runner = self.runners[head]
+  if not runner then
+    runner = Runner.new(self:lower(self.model:graph(head)), self.model.budget)
+    self.runners[head] = runner
+  end
+  return runner
+end
+
+--- Forgets the runners and frees what they hold; the next call makes them again.
+function Encoder:release_runners()
+  for head, runner in pairs(self.runners) do
+    self.runners[head] = nil
+    runner:release()
+  end
+end
+
+--- Copies rows of one tensor to another's from row `at` on (from 0).
+local function put(target, at, source)
+  if #source > 0 then
+    local to, stride = target:pointer()
+    local from = source:pointer()
+    ffi.copy(to + at * stride, from, #source * stride * 4)
+  end
+end
+
+--- Runs a head over inputs and gathers its outputs, each a new tensor of all rows. Returns { name = tensor } and the batch,
+-- which says where each input's tokens begin (batch.starts), and what was truncated.
+function Encoder:gather(head, given, what)
+  local batch = inputs.batch(self.model, given, what)
+  local runner = self:runner(head)
+  local gathered = {}
+  for name, buffer in pairs(runner.outputs) do
+    gathered[name] = tensor.new("F32", { buffer.rows == "tokens" and batch.T or batch.n, buffer.width })
+  end
+  runner:run(batch, function(output, first, _, token)
+    for name, buffer in pairs(runner.outputs) do
+      local rows = output(name)
+      put(gathered[name], buffer.rows == "tokens" and token or first, rows)
+      rows:release()
+    end
+  end)
+  return gathered, batch
+end
+
+local function raise(f, ...)
+  local results = { pcall(f, ...) }
+  if not results[1] then
+    error(results[2], 3)
+  end
+  return unpack(results, 2)
+end
+
+--- The last hidden states, F32 [T][H]: the tokens of all inputs, one input after another, without padding. Second result: the
+-- batch; input i has rows batch.starts[i - 1] + 1 to batch.starts[i], and batch.truncated lists inputs that were cut.
+function Encoder:hidden(given)
+  local gathered, batch = raise(self.gather, self, "hidden", given, "hidden")
+  return gathered.hidden, batch
+end
+
+--- The hidden states of every layer, a list of tensors [T][H]: the embeddings first, then the layers' outputs. Second result:
+-- the batch.
+function Encoder:layers(given)
+  local gathered, batch = raise(self.gather, self, "layers", given, "layers")
+  local layers = {}
+  for i = 0, self.model.config.num_hidden_layers do
+    layers[i + 1] = gathered["layer " .. i]
+  end
+  return layers, batch
+end
+
+for _, task in ipairs { "embed", "classify" } do
+  local run = require("perigee.tasks." .. task).run
+  Encoder[task] = function(self, given)
+    return raise(run, self, given)
+  end
+end
+
+--- A class with these methods and `base`'s.
+function Encoder.extend(class)
+  class.__index = class
+  return setmetatable(class, { __index = Encoder })
+end
+
+return Encoder

@@ -1,0 +1,173 @@
+--- A graph: what a model computes, as a list of nodes in the order of computation.
+--
+-- A model definition (models/*.lua) is a function that calls the methods below; passes (passes/*.lua) take a graph and return a
+-- new one. A node is a table:
+--
+--   op       "embed", "linear", "attention", "add", "norm", "activation", "pool", and "quantize", "observe" from passes
+--   inputs   the nodes that it reads
+--   rows     what its rows count: "tokens" or "sequences"
+--   width    features in a row
+--   ...      the fields that its method sets; passes add their own
+--
+-- Parameters are descriptors, { name =, shape =, tensor = }: a graph can be built and looked at without touching a weight.
+local Graph = {}
+Graph.__index = Graph
+
+--- An empty graph.
+function Graph.new()
+  return setmetatable({ nodes = {}, outputs = {} }, Graph)
+end
+
+--- Appends a node and returns it.
+function Graph:push(node)
+  self.nodes[#self.nodes + 1] = node
+  return node
+end
+
+--- Takes a node out. Nothing may read it any more.
+function Graph:remove(node)
+  for i = #self.nodes, 1, -1 do
+    if self.nodes[i] == node then
+      table.remove(self.nodes, i)
+      return
+    end
+  end
+  error("the graph has no such node", 2)
+end
+
+--- Names a node's value as an output: the plan keeps it.
+function Graph:output(name, node)
+  self.outputs[#self.outputs + 1] = { name = name, node = node }
+  return node
+end
+
+---- What a model definition calls -------------------------------------------------------------------------------------
+
+--- word[id] + position[place + offset] + type[type id]. Each a table parameter; position and type may be nil.
+function Graph:embed(tables)
+  return self:push {
+    op = "embed", inputs = {}, rows = "tokens", width = tables.word.shape[2],
+    word = tables.word, position = tables.position, type = tables.type, offset = tables.offset or 0,
+  }
+end
+
+--- x W^T + b. part: { name =, weight = parameter [N][K], bias = parameter [N] or nil }. A linear holds a list of parts, so
+-- that several that read one input can be stacked.
+function Graph:linear(x, part)
+  local N, K = part.weight.shape[1], part.weight.shape[2]
+  if K ~= x.width then
+    error(("linear %s takes %d features, its input has %d"):format(part.name, K, x.width), 2)
+  end
+  return self:push { op = "linear", inputs = { x }, rows = x.rows, width = N, parts = { part } }
+end
+
+--- softmax(q k^T / sqrt(D)) v for each sequence and head.
+function Graph:attention(q, k, v, heads)
+  if q.width % heads ~= 0 or k.width ~= q.width or v.width ~= q.width then
+    error(("attention of %d heads over widths %d, %d, %d"):format(heads, q.width, k.width, v.width), 2)
+  end
+  return self:push { op = "attention", inputs = { q, k, v }, rows = q.rows, width = q.width, heads = heads }
+end
+
+function Graph:add(a, b)
+  if a.width ~= b.width or a.rows ~= b.rows then
+    error(("add of [%s][%d] and [%s][%d]"):format(a.rows, a.width, b.rows, b.width), 2)
+  end
+  return self:push { op = "add", inputs = { a, b }, rows = a.rows, width = a.width }
+end
+
+--- LayerNorm. part: { name =, gamma = parameter [H], beta = parameter [H], eps = }.
+function Graph:norm(x, part)
+  if part.gamma.shape[1] ~= x.width then
+    error(("norm %s takes %d features, its input has %d"):format(part.name, part.gamma.shape[1], x.width), 2)
+  end
+  return self:push {
+    op = "norm", inputs = { x }, rows = x.rows, width = x.width,
+    name = part.name, gamma = part.gamma, beta = part.beta, eps = part.eps,
+  }
+end
+
+for _, kind in ipairs { "gelu", "gelu_tanh", "relu", "tanh" } do
+  Graph[kind] = function(self, x)
+    return self:push { op = "activation", inputs = { x }, rows = x.rows, width = x.width, kind = kind }
+  end
+end
+
+--- One row for each sequence. mode: "first", "mean", "max", "mean_sqrt", "last".
+function Graph:pool(x, mode)
+  return self:push { op = "pool", inputs = { x }, rows = "sequences", width = x.width, mode = mode }
+end
+
+---- What a pass calls -------------------------------------------------------------------------------------------------
+
+--- Nodes that read each node: users[node] = { node... }. An output counts as a user that is no node.
+function Graph:users()
+  local users = {}
+  for _, node in ipairs(self.nodes) do
+    users[node] = {}
+  end
+  for _, node in ipairs(self.nodes) do
+    for _, input in ipairs(node.inputs) do
+      table.insert(users[input], node)
+    end
+  end
+  for _, output in ipairs(self.outputs) do
+    table.insert(users[output.node], output)
+  end
+  return users
+end
+
+--- A new graph in which f(out, node, old) has put what becomes of each node. `node` is a copy whose inputs are already nodes of
+-- `out`; f returns the node of `out` that stands for it, or nil to keep the copy as it is. Outputs follow.
+function Graph:rewrite(f)
+  local out, new = Graph.new(), {}
+  for _, old in ipairs(self.nodes) do
+    local node = {}
+    for key, value in pairs(old) do
+      node[key] = value
+    end
+    node.inputs = {}
+    for i, input in ipairs(old.inputs) do
+      node.inputs[i] = new[input]
+    end
+    new[old] = f(out, node, old) or out:push(node)
+  end
+  for i, output in ipairs(self.outputs) do
+    out.outputs[i] = { name = output.name, node = new[output.node] }
+  end
+  return out
+end
+
+--- One line a node, for looking at a graph at a prompt.
+function Graph:__tostring()
+  local number, lines = {}, {}
+  for i, node in ipairs(self.nodes) do
+    number[node] = i
+    local inputs = {}
+    for j, input in ipairs(node.inputs) do
+      inputs[j] = "%" .. number[input]
+    end
+    local names = {}
+    for j, part in ipairs(node.parts or {}) do
+      names[j] = part.name
+    end
+    local words = { node.op, table.concat(inputs, ", ") }
+    words[#words + 1] = node.name or node.kind or node.mode or (#names > 0 and table.concat(names, " + ") or nil)
+    if node.activation then
+      words[#words + 1] = "-> " .. node.activation
+    end
+    if node.precision then
+      words[#words + 1] = node.precision
+    end
+    if node.quantize then
+      words[#words + 1] = "-> u8"
+    end
+    lines[i] = ("%%%d [%s][%d] %s"):format(i, node.rows, node.width, table.concat(words, " "))
+  end
+  for _, output in ipairs(self.outputs) do
+    lines[#lines + 1] = ("%s = %%%d"):format(output.name, number[output.node])
+  end
+  return table.concat(lines, "\n")
+end
+
+return Graph

@@ -1,0 +1,51 @@
+--- Perigee: INT8 inference of BERT-family encoders on CPUs.
+--
+--   local perigee = require "perigee"
+--   local model = perigee.load "path/to/checkpoint"
+--   local stats = model:calibrate(perigee.lines "texts.txt", { samples = 256 })
+--   local q = model:quantize { stats = stats }
+--   local vectors = q:embed { "a text", "another" }
+--
+-- lua/README.md describes all of it.
+local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local C, check = pgee.C, pgee.check
+
+local perigee = {}
+
+--- The library's version, "0.1.0".
+perigee.version = ffi.string(C.pgee_version())
+
+--- perigee.load(dir, options): the FP32 model of a Hugging Face checkpoint folder. See model.lua.
+perigee.load = require("perigee.model").load
+
+--- perigee.lines(path): an iterator over a file's lines.
+perigee.lines = require "perigee.lines"
+
+--- perigee.threads(): how many threads a run uses. perigee.threads(n) sets it.
+function perigee.threads(n)
+  if n ~= nil then
+    if type(n) ~= "number" or n % 1 ~= 0 then
+      error(("threads: expected an integer, got %s"):format(pgee.describe(n)), 2)
+    end
+    check(C.pgee_threads_set(n))
+    return n
+  end
+  local threads = ffi.new "int[1]"
+  check(C.pgee_threads(threads))
+  return threads[0]
+end
+
+-- The objects to use by hand, loaded when first asked for: perigee.tensor, perigee.packed and so on.
+local MODULES = {
+  tensor = true, observer = true, packed = true, linear = true, quant = true, plan = true, evaluate = true, settings = true,
+}
+
+return setmetatable(perigee, {
+  __index = function(self, key)
+    if MODULES[key] then
+      self[key] = require("perigee." .. key)
+      return rawget(self, key)
+    end
+  end,
+})

@@ -1,0 +1,47 @@
+--- The lines of a text file, one by one: perigee.lines "texts.txt".
+--
+-- A line ends with LF or CR LF; the ends are not part of it, and a byte order mark is not text. A file that does not open is
+-- an error at once, one that cannot be read (a folder) at its first line. Read in blocks: io's own lines end at a zero byte.
+local BLOCK = 65536
+
+return function(path)
+  if type(path) ~= "string" then
+    error("lines: expected the path of a file, got " .. type(path), 2)
+  end
+  local file, reason = io.open(path, "rb")
+  if not file then
+    error("lines: " .. reason, 2)
+  end
+  local text, at, first = "", 1, true
+
+  -- The next block behind what is left of the last one; false at the end.
+  local function more()
+    local block, failure = file:read(BLOCK)
+    if failure then
+      error(("lines: %s: %s"):format(path, failure), 3)
+    end
+    text, at = text:sub(at) .. (block or ""), 1
+    if first and #text >= 3 then
+      text, first = text:gsub("^\239\187\191", ""), false
+    end
+    return block ~= nil
+  end
+
+  return function()
+    while file do
+      local stop = text:find("\n", at, true)
+      if stop then
+        local line = text:sub(at, stop - 1)
+        at = stop + 1
+        return (line:gsub("\r$", ""))
+      end
+      if not more() then
+        file:close()
+        file = nil
+        if text ~= "" then
+          return (text:gsub("\r$", ""))
+        end
+      end
+    end
+  end
+end

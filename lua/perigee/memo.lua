@@ -1,0 +1,54 @@
+--- Memo: values by key, made once and released by name when nothing asks for them any more.
+--
+-- What a value depends on is spelled out in its key, so asking again after a change recomputes only what the change touches.
+-- Values have a release method: they hold memory that Lua's collector does not see.
+local Memo = {}
+Memo.__index = Memo
+
+function Memo.new()
+  return setmetatable({ values = {}, used = {}, made = 0 }, Memo)
+end
+
+--- The value of `key`; make() makes it the first time.
+function Memo:get(key, make)
+  local value = self.values[key]
+  if value == nil then
+    value = make()
+    self.values[key] = value
+    self.made = self.made + 1
+  end
+  self.used[key] = true
+  return value
+end
+
+local function sweep(self)
+  for key, value in pairs(self.values) do
+    if not self.used[key] then
+      self.values[key] = nil
+      value:release()
+    end
+  end
+end
+
+--- Runs f. What it did not ask for is released afterwards. If it fails, nothing changes but that the error is raised again.
+function Memo:renew(f)
+  local before = self.used
+  self.used = {}
+  local ok, result = pcall(f)
+  if not ok then
+    self.used = before
+  end
+  sweep(self)
+  if not ok then
+    error(result, 0)
+  end
+  return result
+end
+
+--- Releases everything.
+function Memo:release()
+  self.used = {}
+  sweep(self)
+end
+
+return Memo

@@ -1,0 +1,177 @@
+--- Model: a checkpoint as an FP32 model that runs every task, and from which quantized ones are made.
+local calibrate = require "perigee.calibrate"
+local checkpoint = require "perigee.checkpoint"
+local Config = require "perigee.config"
+local Encoder = require "perigee.encoder"
+local fuse = require "perigee.passes.fuse"
+local Graph = require "perigee.graph"
+local lower = require "perigee.passes.lower"
+local Memo = require "perigee.memo"
+local options = require "perigee.options"
+local pgee = require "perigee.ffi"
+local place = require "perigee.passes.place"
+local quantized = require "perigee.quantized"
+local report = require "perigee.report"
+local sites = require "perigee.passes.sites"
+local tokenizer = require "perigee.tokenizer"
+local Weights = require "perigee.weights"
+local C = pgee.C
+
+local Model = Encoder.extend {}
+
+-- Model definitions by config.json's model_type, and the prefixes that their tensors' names may have.
+local DEFINITIONS = {
+  bert = { module = "perigee.models.bert", prefix = "bert." },
+}
+
+local HEADS = {
+  hidden = function(g, x)
+    g:output("hidden", x)
+  end,
+  layers = function(g, _, _, _, layers)
+    for i, layer in ipairs(layers) do
+      g:output("layer " .. i - 1, layer)
+    end
+  end,
+  embed = require("perigee.tasks.embed").head,
+  classify = require("perigee.tasks.classify").head,
+}
+
+---- Loading -----------------------------------------------------------------------------------------------------------
+
+local KNOWN = { max_tokens = true, budget = true, kernel = true }
+
+-- The most tokens of a text: what the checkpoint says, or max_tokens up to the positions.
+local function limit_of(c, positions, max_tokens)
+  if max_tokens == nil then
+    return math.min(positions, c:limit() or positions)
+  end
+  if type(max_tokens) ~= "number" or max_tokens % 1 ~= 0 or max_tokens < 2 or max_tokens > positions then
+    error(("max_tokens is %s, expected an integer from 2 to %d, the positions that the model has"):format(
+      pgee.describe(max_tokens), positions), 0)
+  end
+  return max_tokens
+end
+
+local function task_of(config)
+  for _, architecture in ipairs(type(config.json.architectures) == "table" and config.json.architectures or {}) do
+    if architecture:match "ForSequenceClassification$" then
+      return "classify"
+    end
+  end
+  return "embed"
+end
+
+-- What multiplies in FP32: oneDNN if it is there.
+local function kernel_of(given)
+  if given ~= nil then
+    return options.choice(given, { auto = true, onednn = true }, "load: kernel", -1)
+  end
+  return C.pgee_onednn_version() ~= nil and "onednn" or "auto"
+end
+
+local function load(dir, given)
+  given = options.check(given, KNOWN, "load", -1)
+  local c = checkpoint.open(dir)
+  local config = Config.new(c.config, c.files.config)
+  local known = {}
+  for name in pairs(DEFINITIONS) do
+    known[name] = true
+  end
+  local found = DEFINITIONS[config:choice("model_type", known)]
+  local definition = require(found.module)
+  definition.check(config)
+  local model = setmetatable({
+    dir = c.dir, checkpoint = c, config = config, definition = definition, weights = Weights.new(c),
+    positions = config.max_position_embeddings, vocabulary = config.vocab_size, types = config.type_vocab_size,
+    task = task_of(config), budget = given.budget, kernel = kernel_of(given.kernel), memo = Memo.new(), runners = {}, graphs = {},
+  }, Model)
+  model.model = model
+  model.limit = limit_of(c, model.positions, given.max_tokens)
+  if model.task == "classify" then
+    config:read_head()
+  end
+  model:graph "hidden"
+  return model
+end
+
+---- The model ---------------------------------------------------------------------------------------------------------
+
+--- The graph of the encoder with one of the heads, fused and with its sites found. Missing weights are an error here.
+function Model:graph(head)
+  if not self.graphs[head] then
+    local g = Graph.new()
+    local x, layers = self.definition.encoder(g, self.config, self.weights)
+    g.in_head = true
+    HEADS[head](g, x, self, self.weights, layers)
+    self.weights:check()
+    self.graphs[head] = sites.find(fuse(g))
+  end
+  return self.graphs[head]
+end
+
+--- FP32 throughout.
+function Model:lower(graph)
+  return lower.pass(place(graph), { memo = self.memo, kernel = self.kernel })
+end
+
+--- The checkpoint's tokenizer, made when text is first given.
+function Model:tokenizer()
+  if not self.tokens_of then
+    self.tokens_of = tokenizer.load(self.checkpoint)
+  end
+  return self.tokens_of
+end
+
+--- How hidden states become one vector: { modes =, normalize = }. What is not supported is an error here.
+function Model:pooling()
+  self.pooled = self.pooled or self.checkpoint:pooling()
+  return self.pooled
+end
+
+--- Names of the checkpoint's tensors that nothing asked for so far; a head asks for its own when it first runs.
+function Model:unused()
+  return self.checkpoint:unused()
+end
+
+local function raise(f, ...)
+  local ok, result = pcall(f, ...)
+  if not ok then
+    error(result, 3)
+  end
+  return result
+end
+
+--- model:calibrate(texts, { samples = 256, ... }): see calibrate.lua.
+function Model:calibrate(texts, given)
+  return raise(calibrate.run, self, texts, given)
+end
+
+--- model:quantize { stats =, activations = "static", alpha = ..., ... }: an INT8 model; the settings are those of settings.lua.
+function Model:quantize(given)
+  return raise(quantized.new, self, given)
+end
+
+--- What runs each linear, as a table that prints itself.
+function Model:explain()
+  return report.explain(self)
+end
+
+--- Frees what running in FP32 holds: packed weights, workspaces. They are made again when needed.
+function Model:release()
+  self:release_runners()
+  self.memo:release()
+end
+
+function Model:__tostring()
+  local c = self.config
+  return ("%s: %s, %d layers of %d, FP32, up to %d tokens"):format(self.dir, c.model_type, c.num_hidden_layers, c.hidden_size,
+    self.limit)
+end
+
+return {
+  --- load(dir, { max_tokens =, budget =, kernel = }): opens a Hugging Face checkpoint folder.
+  load = function(dir, given)
+    return raise(load, dir, given)
+  end,
+}

@@ -1,0 +1,68 @@
+--- sites: finds what linears read. A site is the input shared by one or more linears of the encoder; it is where activations
+-- are observed, smoothed and quantized, and what alpha belongs to.
+--
+-- Every linear of the encoder gets `site`: { name =, linears = { names... }, width = K }. A site that feeds one linear has its
+-- name. One that feeds several has what their names begin with and the initials of the rest: query, key and value of
+-- "encoder.layer.0.attention.self" read the site "encoder.layer.0.attention.self.qkv".
+local sites = {}
+
+local function name_of(linears)
+  if #linears == 1 then
+    return linears[1]
+  end
+  local parent = linears[1]:match "^(.*%.)" or ""
+  local initials = {}
+  for i, name in ipairs(linears) do
+    while name:sub(1, #parent) ~= parent do
+      parent = parent:sub(1, -2):match "^(.*%.)" or ""
+    end
+    initials[i] = name
+  end
+  for i, name in ipairs(initials) do
+    initials[i] = name:sub(#parent + 1, #parent + 1)
+  end
+  return parent .. table.concat(initials)
+end
+
+--- The graph with the sites found.
+function sites.find(graph)
+  local by_input = {}
+  return graph:rewrite(function(_, node)
+    if node.op == "linear" and not node.head then
+      local input = node.inputs[1]
+      local site = by_input[input] or { linears = {}, width = input.width }
+      by_input[input] = site
+      for _, part in ipairs(node.parts) do
+        table.insert(site.linears, part.name)
+      end
+      site.name = name_of(site.linears)
+      node.site = site
+    end
+  end)
+end
+
+--- The graph's sites in order.
+function sites.list(graph)
+  local list, seen = {}, {}
+  for _, node in ipairs(graph.nodes) do
+    if node.site and not seen[node.site] then
+      seen[node.site] = true
+      list[#list + 1] = node.site
+    end
+  end
+  return list
+end
+
+--- The graph with an observe node at every site, for calibration.
+function sites.observe(graph)
+  local seen = {}
+  return graph:rewrite(function(out, node)
+    if node.site and not seen[node.site] then
+      seen[node.site] = true
+      local x = node.inputs[1]
+      out:push { op = "observe", inputs = { x }, rows = x.rows, width = x.width, site = node.site }
+    end
+  end)
+end
+
+return sites

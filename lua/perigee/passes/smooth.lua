@@ -1,0 +1,68 @@
+--- smooth: SmoothQuant (Xiao et al. 2023). Every INT8 linear gets `alpha` and `factors`: the F32 [K] that its weights' columns
+-- are multiplied by and its input's channels divided by; both are false where nothing is smoothed.
+--
+-- The weights of all linears of a site count together. Dividing costs nothing at run time: it goes into the multiplier of
+-- whatever quantizes the site.
+local quant = require "perigee.quant"
+local settings = require "perigee.settings"
+local tensor = require "perigee.tensor"
+
+local smooth = {}
+
+--- The weights of a list of parts, as a list of tensors.
+function smooth.weights(parts)
+  local list = {}
+  for i, part in ipairs(parts) do
+    list[i] = part.weight.tensor
+  end
+  return list
+end
+
+-- The largest |x| of each channel.
+local function input_range(seen, K)
+  local range = tensor.new("F32", K)
+  local min, max, out = seen.min:pointer(), seen.max:pointer(), range:pointer()
+  for k = 0, K - 1 do
+    out[k] = math.max(-min[k], max[k])
+  end
+  return range
+end
+
+local function factors(seen, parts, alpha, K)
+  local xmax, wmax = input_range(seen, K), quant.absmax(smooth.weights(parts))
+  local s = quant.smooth(xmax, wmax, alpha)
+  xmax:release()
+  wmax:release()
+  return s
+end
+
+-- All parts of each site's linears.
+local function parts_by_site(graph)
+  local all = {}
+  for _, node in ipairs(graph.nodes) do
+    if node.site then
+      all[node.site] = all[node.site] or {}
+      for _, part in ipairs(node.parts) do
+        table.insert(all[node.site], part)
+      end
+    end
+  end
+  return all
+end
+
+--- Without statistics nothing is smoothed.
+function smooth.pass(graph, stats, chosen, memo)
+  local all = parts_by_site(graph)
+  return graph:rewrite(function(_, node)
+    if node.precision ~= "int8" then
+      return
+    end
+    local site = node.site
+    node.alpha = stats and settings.alpha(chosen, site) or false
+    node.factors = node.alpha and memo:get(("factors %s %.17g"):format(site.name, node.alpha), function()
+      return factors(stats:site(site), all[site], node.alpha, site.width)
+    end)
+  end)
+end
+
+return smooth

@@ -1,0 +1,141 @@
+--- Report: what a model runs, linear by linear, as rows that can be read and a table that prints itself.
+local ffi = require "ffi"
+local linear = require "perigee.linear"
+local operator = require "perigee.operator"
+local packed = require "perigee.packed"
+local pgee = require "perigee.ffi"
+local smooth = require "perigee.passes.smooth"
+local C, check = pgee.C, pgee.check
+
+local report = {}
+
+local Report = {}
+Report.__index = Report
+
+---- Rows --------------------------------------------------------------------------------------------------------------
+
+local TOKENS = 128 -- that a kernel is named for
+
+local function kernel_name(args, rows)
+  local _, struct = operator.args("linear", args)
+  local name = ffi.new "char[128]"
+  check(C.pgee_linear_kernel(struct, rows, name, 128))
+  return ffi.string(name)
+end
+
+-- How much of the signal an INT8 linear keeps on the calibration sample, in dB: its output before the activation, against FP32.
+local function sqnr(entry, stats)
+  local node, quantizer = entry.node, entry.quantize
+  if node.precision ~= "int8" or not stats or quantizer.mode == "sequence" then
+    return nil
+  end
+  local x, bias = stats:site(node.site).sample, entry.args.bias
+  local weights = packed.new(smooth.weights(node.parts), { dtype = "f32" })
+  local given = {
+    symmetric = quantizer.symmetric, scale = quantizer.scale, zero = quantizer.zero, smooth = node.factors or nil,
+  }
+  local reference = linear(x, weights, { bias = bias })
+  local test = linear(x, node.packed, { bias = bias, quantize = given })
+  local db = reference:sqnr(test)
+  reference:release()
+  test:release()
+  weights:release()
+  return db
+end
+
+local function row_of(entry, stats)
+  local node = entry.node
+  local linears = {}
+  for i, part in ipairs(node.parts) do
+    linears[i] = part.name
+  end
+  local quantizer = entry.quantize
+  return {
+    name = #linears == 1 and linears[1] or node.site.name, linears = linears, N = node.width, K = node.inputs[1].width,
+    precision = node.precision, kernel = kernel_name(entry.args, node.rows == "tokens" and TOKENS or 1),
+    alpha = node.alpha or nil, scale = quantizer and quantizer.scale, zero = quantizer and quantizer.zero,
+    mode = quantizer and quantizer.mode, sqnr = sqnr(entry, stats), bytes = entry.args.w.bytes,
+  }
+end
+
+---- Facts about the whole ---------------------------------------------------------------------------------------------
+
+local function isa_in_force()
+  local isa = ffi.new "int[1]"
+  check(C.pgee_isa(isa))
+  return isa[0]
+end
+
+local function notes_of(encoder)
+  local isa = isa_in_force()
+  local threads = ffi.new "int[1]"
+  check(C.pgee_threads(threads))
+  local onednn = C.pgee_onednn_version()
+  local notes = {
+    ("%s; kernels: %s; threads: %d; oneDNN: %s"):format(ffi.string(C.pgee_cpu_name()), ffi.string(C.pgee_isa_name(isa)),
+      threads[0], onednn ~= nil and ffi.string(onednn) or "not found"),
+  }
+  if isa < C.PGEE_AMX then
+    local reason = ffi.string(C.pgee_isa_reason(C.PGEE_AMX))
+    notes[#notes + 1] = "AMX is not used: " .. (reason ~= "" and reason or "PERIGEE_ISA asks for less")
+  end
+  if encoder.settings then
+    notes[#notes + 1] = "settings: " .. tostring(encoder.settings)
+    if not encoder.stats then
+      notes[#notes + 1] = "no statistics: nothing is smoothed, and SQNR is not known"
+    elseif encoder.settings.per == "sequence" then
+      notes[#notes + 1] = "SQNR is not known: the calibration sample has rows, not sequences"
+    end
+  end
+  return notes
+end
+
+--- encoder:explain(): { rows = { { name, linears, N, K, precision, kernel, alpha, scale, zero, mode, sqnr, bytes }... }, notes
+-- = { ... } }. A row is one multiplication; Q, K and V are one. Fields that mean nothing for a row are nil.
+function report.explain(encoder)
+  local self = { rows = {}, notes = notes_of(encoder) }
+  for i, entry in ipairs(encoder:runner(encoder.model.task).lowered.linears) do
+    self.rows[i] = row_of(entry, encoder.stats)
+  end
+  return setmetatable(self, Report)
+end
+
+---- Printing ----------------------------------------------------------------------------------------------------------
+
+--- Rows of cells as aligned text. The first row is the head; columns whose name ends in a space are aligned left.
+function report.table(rows)
+  local width, lines = {}, {}
+  for _, row in ipairs(rows) do
+    for i, cell in ipairs(row) do
+      width[i] = math.max(width[i] or 0, #cell)
+    end
+  end
+  for r, row in ipairs(rows) do
+    local cells = {}
+    for i, cell in ipairs(row) do
+      local pad = (" "):rep(width[i] - #cell)
+      cells[i] = rows[1][i]:sub(-1) == " " and cell .. pad or pad .. cell
+    end
+    lines[r] = table.concat(cells, "  "):gsub("%s+$", "")
+  end
+  return table.concat(lines, "\n")
+end
+
+local function format(pattern, value)
+  return value ~= nil and pattern:format(value) or "-"
+end
+
+function Report:__tostring()
+  local rows = { { "linear ", "N x K", "precision ", "kernel ", "alpha", "scale", "zero", "SQNR dB" } }
+  for _, row in ipairs(self.rows) do
+    local dynamic = row.mode and row.mode ~= "static" and "per " .. row.mode or nil
+    rows[#rows + 1] = {
+      row.name, ("%d x %d"):format(row.N, row.K), row.precision, row.kernel,
+      row.precision == "int8" and (row.alpha and ("%g"):format(row.alpha) or "off") or "-",
+      dynamic or format("%.5g", row.scale), format("%d", row.zero), format("%.1f", row.sqnr),
+    }
+  end
+  return table.concat(self.notes, "\n") .. "\n\n" .. report.table(rows)
+end
+
+return report

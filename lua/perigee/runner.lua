@@ -1,0 +1,83 @@
+--- Runner: a sealed plan and the one workspace that its runs share.
+--
+-- Inputs of any size are run in chunks of at most `budget` tokens, in order, so the workspace is bounded: it grows to what the
+-- largest chunk so far needed, and is used again. How inputs are cut into chunks does not change an answer's bits.
+local ffi = require "ffi"
+local plan = require "perigee.plan"
+
+local Runner = {}
+Runner.__index = Runner
+
+--- Tokens of a chunk, unless the caller says otherwise (lua/README.md has the measurements).
+Runner.BUDGET = 2048
+
+--- lowered: { plan =, outputs = { name = buffer } }, what passes/lower.lua makes.
+function Runner.new(lowered, budget)
+  return setmetatable({
+    plan = lowered.plan, outputs = lowered.outputs, lowered = lowered, budget = budget or Runner.BUDGET,
+  }, Runner)
+end
+
+local function power_of_two(n)
+  local p = 1
+  while p < n do
+    p = p * 2
+  end
+  return p
+end
+
+-- A workspace that the batch fits in.
+local function workspace(self, batch)
+  local room = self.room
+  if not room or batch.T > room.tokens or batch.B > room.sequences or batch.S > room.longest then
+    room = room or { tokens = 32, sequences = 8, longest = 32 }
+    room = {
+      tokens = power_of_two(math.max(batch.T, room.tokens)), sequences = power_of_two(math.max(batch.B, room.sequences)),
+      longest = power_of_two(math.max(batch.S, room.longest)),
+    }
+    if self.workspace then
+      self.workspace:release()
+      self.workspace, self.room = nil, nil
+    end
+    self.workspace = self.plan:workspace(room)
+    self.room = room
+  end
+  return self.workspace
+end
+
+-- Sequences first to last (from 0, last excluded) of a batch of inputs.lua, as the engine takes them.
+local function packed(batch, first, last)
+  local token, starts = batch.starts[first], ffi.new("int32_t[?]", last - first + 1)
+  for i = first, last do
+    starts[i - first] = batch.starts[i] - token
+  end
+  return plan.packed_batch(last - first, starts, batch.ids + token, batch.types + token)
+end
+
+--- Runs a batch of inputs.lua. For each chunk, visit(output, first, last, token) is called: output(name) is the tensor of that
+-- output, valid until visit returns; first to last (excluded, from 0) are its sequences, token the first one's first token.
+function Runner:run(batch, visit)
+  for first, last in batch:chunks(self.budget) do
+    local chunk = packed(batch, first, last)
+    local space = workspace(self, chunk)
+    space:run(chunk)
+    visit(function(name)
+      return space:output(self.outputs[name])
+    end, first, last, batch.starts[first])
+  end
+end
+
+--- Bytes of the workspace, 0 before the first run.
+function Runner:bytes()
+  return self.workspace and self.workspace:bytes() or 0
+end
+
+function Runner:release()
+  if self.workspace then
+    self.workspace:release()
+  end
+  self.plan:release()
+  self.workspace, self.plan = nil, nil
+end
+
+return Runner

@@ -1,0 +1,80 @@
+--- Weights: a checkpoint's tensors as the parameters of a model definition.
+--
+-- The definition says which names it wants and in which shape; weights:check() then raises one error that lists everything
+-- that is missing or has another shape, and weights:unused() lists what the definition did not ask for.
+local settings = require "perigee.settings"
+
+local Weights = {}
+Weights.__index = Weights
+
+--- checkpoint: has names() and tensor(name), which is nil for a name it lacks.
+function Weights.new(checkpoint)
+  return setmetatable({ checkpoint = checkpoint, parameters = {}, order = {}, checked = 0 }, Weights)
+end
+
+--- The parameter of that name: { name =, shape =, tensor = }, its tensor nil until check() if the checkpoint lacks it.
+function Weights:parameter(name, shape)
+  local parameter = self.parameters[name]
+  if not parameter then
+    parameter = { name = name, shape = shape, tensor = self.checkpoint:tensor(name) }
+    self.parameters[name] = parameter
+    self.order[#self.order + 1] = parameter
+  end
+  return parameter
+end
+
+--- A table of `rows` vectors.
+function Weights:table(name, rows, width)
+  return self:parameter(name, { rows, width })
+end
+
+--- NAME.weight [N][K] and NAME.bias [N].
+function Weights:linear(name, N, K)
+  return { name = name, weight = self:parameter(name .. ".weight", { N, K }), bias = self:parameter(name .. ".bias", { N }) }
+end
+
+--- NAME.weight and NAME.bias, both [width].
+function Weights:norm(name, width, eps)
+  return {
+    name = name, eps = eps,
+    gamma = self:parameter(name .. ".weight", { width }), beta = self:parameter(name .. ".bias", { width }),
+  }
+end
+
+local function shape_text(shape)
+  return "[" .. table.concat(shape, "][") .. "]"
+end
+
+local function fault(parameter, names)
+  local t = parameter.tensor
+  if not t then
+    return ("%s %s is missing%s"):format(parameter.name, shape_text(parameter.shape), settings.hint(parameter.name, names))
+  end
+  local shape = t.shape
+  if shape_text(shape) ~= shape_text(parameter.shape) then
+    return ("%s is %s, expected %s"):format(parameter.name, shape_text(shape), shape_text(parameter.shape))
+  end
+  if t.dtype ~= "F32" and t.dtype ~= "F16" and t.dtype ~= "BF16" then
+    return ("%s is of type %s, expected F32, F16 or BF16"):format(parameter.name, t.dtype)
+  end
+  local row, column = t:first_nonfinite()
+  if row then
+    return ("%s has NaN or infinity at [%d]%s"):format(parameter.name, row, column and ("[%d]"):format(column) or "")
+  end
+end
+
+--- Errors unless every parameter asked for is there, in its shape, and finite.
+function Weights:check()
+  local faults, names = {}, self.checkpoint:names()
+  for i = self.checked + 1, #self.order do
+    faults[#faults + 1] = fault(self.order[i], names)
+  end
+  if #faults == 0 then
+    self.checked = #self.order
+  else
+    error(("%s: %d of %d tensors that config.json asks for are not as they should be:\n  %s"):format(
+      self.checkpoint.dir, #faults, #self.order, table.concat(faults, "\n  ")), 0)
+  end
+end
+
+return Weights

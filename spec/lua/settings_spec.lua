@@ -1,0 +1,107 @@
+local settings = require "perigee.settings"
+
+local function refused(given)
+  local ok, message = pcall(settings.new, given)
+  assert.is_false(ok)
+  return message
+end
+
+local site = { name = "encoder.layer.0.attention.self.qkv", linears = {
+  "encoder.layer.0.attention.self.query", "encoder.layer.0.attention.self.key", "encoder.layer.0.attention.self.value" } }
+local dense = { name = "encoder.layer.10.output.dense", linears = { "encoder.layer.10.output.dense" } }
+
+describe("settings", function()
+  it("default to static asymmetric per tensor, dynamic symmetric per token", function()
+    local s = settings.new {}
+    local chosen = { s.activations, s.symmetric, s.per, s.weights, s.alpha }
+    assert.are.same({ "static", false, "tensor", "row", settings.ALPHA }, chosen)
+    local d = settings.new { activations = "dynamic" }
+    assert.are.same({ "dynamic", true, "token" }, { d.activations, d.symmetric, d.per })
+  end)
+
+  it("say which setting, which value and what is allowed", function()
+    assert.matches('activations is "statik", expected "static" or "dynamic" %(did you mean "static"%?%)',
+      refused { activations = "statik" })
+    assert.matches('there is no "aplha" %(did you mean "alpha"%?%)', refused { aplha = 0.5 })
+    assert.matches('per is "token", expected "tensor"', refused { per = "token" })
+    assert.matches('per is "tensor", expected "token" or "sequence"', refused { activations = "dynamic", per = "tensor" })
+    assert.matches('weights is 3, expected "row" or "tensor"', refused { weights = 3 })
+    assert.matches("symmetric is 1, expected true or false", refused { symmetric = 1 })
+    assert.matches("expected a table, got number", refused(3))
+    assert.matches("no INT8 attention kernel yet", refused { attention = "auto" })
+    assert.matches("no INT8 attention kernel yet", refused { attention = "int8" })
+    assert.matches('observer is "mse", expected "minmax"', refused { observer = "mse" })
+  end)
+
+  it("take an alpha from 0 to 1, false, or a table of patterns", function()
+    for _, alpha in ipairs { 0, 0.5, 1, false } do
+      assert.are.equal(alpha, settings.new({ alpha = alpha }).alpha)
+    end
+    for _, alpha in ipairs { -0.1, 1.0001, 0 / 0, 1 / 0, "0.5", true } do
+      assert.matches("alpha is .*, expected a number from 0 to 1, or false", refused { alpha = alpha })
+    end
+    assert.matches('alpha%["x"%] is 2, expected a number from 0 to 1', refused { alpha = { x = 2 } })
+    assert.matches("a key of alpha is 1, expected the name of a linear", refused { alpha = { 0.5 } })
+  end)
+
+  it("the longest matching pattern decides alpha, the default stands for the rest", function()
+    local s = settings.new { alpha = { ["encoder.layer.0.*"] = 0.3, ["*"] = 0.6, ["*.query"] = 0.2 } }
+    assert.are.equal(0.3, settings.alpha(s, site))
+    assert.are.equal(0.6, settings.alpha(s, dense))
+    assert.are.equal(settings.ALPHA, settings.alpha(settings.new { alpha = { ["*.query"] = false } }, dense))
+    assert.is_false(settings.alpha(settings.new { alpha = { ["*.query"] = false } }, site))
+  end)
+
+  it("a pattern is a name of a site or of one of its linears; only * and ? are special", function()
+    for _, p in ipairs { site.name, site.linears[2], "*.key", "encoder.layer.?.*", "*" } do
+      assert.is_true(settings.matches(p, site), p)
+    end
+    for _, p in ipairs { "encoder.layer.0", "key", "encoder_layer_0_attention_self_key", "encoder.layer.10.*", "%w*" } do
+      assert.is_false(settings.matches(p, site), p)
+    end
+    assert.is_false(settings.matches("encoder.layer.1.*", dense))
+  end)
+
+  it("skip is a list; a name alone is a list of one", function()
+    assert.are.same({ "a.*" }, settings.new({ skip = "a.*" }).skip)
+    assert.is_true(settings.skips(settings.new { skip = { "x", "*.dense" } }, dense))
+    assert.matches("skip%[2%] is 7, expected the name", refused { skip = { "a", 7 } })
+    assert.matches("skip%.a is true, expected a list of names or patterns, without keys", refused { skip = { a = true } })
+    assert.matches("list with holes", refused { skip = { "a", nil, "b" } })
+  end)
+
+  it("have no pattern that matches nothing", function()
+    local ok, message = pcall(settings.check_patterns, settings.new { skip = { "encoder.layer.10.output.dens" } }, { site, dense })
+    assert.is_false(ok)
+    assert.matches('skip pattern "encoder.layer.10.output.dens" matches no linear', message, 1, true)
+    assert.matches('(did you mean "encoder.layer.10.output.dense"?)', message, 1, true)
+    assert.has_error(function() settings.check_patterns(settings.new { alpha = { nothing = 0.5 } }, { site }) end,
+      'settings: alpha pattern "nothing" matches no linear')
+  end)
+
+  it("are immutable; `with` makes others", function()
+    local s = settings.new { alpha = 0.5 }
+    assert.has_error(function() s.alpha = 0.6 end)
+    local t = settings.with(s, { activations = "dynamic" })
+    assert.are.same({ "static", "dynamic", "token", 0.5 }, { s.activations, t.activations, t.per, t.alpha })
+    assert.has_error(function() settings.with(s, { alpha = 7 }) end,
+      "settings: alpha is 7, expected a number from 0 to 1, or false for no smoothing")
+  end)
+
+  it("do not share tables with what they were made from", function()
+    local given = { skip = { "a" }, alpha = { b = 0.5 } }
+    local s = settings.new(given)
+    given.skip[1], given.alpha.b = "z", 1
+    assert.are.same({ "a" }, s.skip)
+    assert.are.same({ b = 0.5 }, s.alpha)
+  end)
+
+  it("print as the table that makes them again", function()
+    local s = settings.new {
+      activations = "dynamic", alpha = { ["*.dense"] = 0.1, ["x"] = false }, skip = { 'a"b', "c" }, symmetric = false,
+    }
+    local again = settings.new(loadstring("return " .. tostring(s))())
+    assert.are.same(s.values, again.values)
+    assert.matches("alpha = { %[\"%*%.dense\"%] = 0%.1, %[\"x\"%] = false }", tostring(s))
+  end)
+end)
