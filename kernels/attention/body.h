@@ -4,6 +4,8 @@
  * Memory is O(S): the keys, and the scores of QUERIES queries. Each query's bits depend on nothing but its own row, the keys and the
  * values, so neither the blocks nor q0 and q1 matter.
  */
+#include <math.h>
+
 #include "../gemm_f32/gemm_f32.h"
 #include "../rows/functions.h"
 #include "attention.h"
@@ -29,12 +31,12 @@ static void multiply(float *c, int64_t ldc, const float *a, int64_t lda, const f
   }
 }
 
-/* x = s * scale in place becomes exp(x - max x); returns 1 over the sum. */
+/* exp(s * scale - max s * scale) in place of s; returns 1 over the sum. */
 INLINE float softmax_row(float *s, float scale, int64_t S) {
-  v16 factor = vsplat(scale), least = vsplat(-INFINITY), most = least;
-  LANES(S, most = vmax(vfirst(vmul(vload(s + k, n), factor), least, n), most));
-  v16 top = vsplat(vgreatest(most)), sum = vsplat(0);
-  LANES(S, v16 p = vexp(vsub(vmul(vload(s + k, n), factor), top)); vstore(s + k, p, n); sum = vadd(sum, vfirst(p, vsplat(0), n)));
+  v16 least = vsplat(-INFINITY), most = least;
+  LANES(S, most = vmax(vfirst(vload(s + k, n), least, n), most));
+  v16 factor = vsplat(scale), top = vsplat(-(vgreatest(most) * scale)), sum = vsplat(0);
+  LANES(S, v16 p = vexp(vfma(vload(s + k, n), factor, top)); vstore(s + k, p, n); sum = vadd(sum, vfirst(p, vsplat(0), n)));
   return 1.0f / vsum(sum);
 }
 

@@ -1,15 +1,65 @@
-/* The portable reference of gemm_f32. */
-#include <math.h>
+/* gemm_f32 for AVX2: a tile of 6 rows by 16 columns in 12 registers, up to four times for 64 columns; a step of k loads two registers of b
+ * and broadcasts each row's a. */
+#include <immintrin.h>
 
 #include "gemm_f32.h"
 
+#define INLINE static inline __attribute__((always_inline))
+
+#define EACH_ROW(do) do(0) do(1) do(2) do(3) do(4) do(5)
+#define ZERO(i) __m256 c##i##0 = _mm256_setzero_ps(), c##i##1 = c##i##0;
+#define STEP(i)                                   \
+  if (m > i) {                                    \
+    __m256 x = _mm256_broadcast_ss(a + i * lda + p); \
+    c##i##0 = _mm256_fmadd_ps(x, b0, c##i##0);    \
+    if (vectors > 1)                              \
+      c##i##1 = _mm256_fmadd_ps(x, b1, c##i##1);  \
+  }
+#define STORE(i)                                           \
+  if (m > i) {                                             \
+    store(c + i * ldc, c##i##0, masked && vectors == 1, last); \
+    if (vectors > 1)                                       \
+      store(c + i * ldc + 8, c##i##1, masked, last);       \
+  }
+
+INLINE __m256 load(const float *b, int masked, __m256i last) { return masked ? _mm256_maskload_ps(b, last) : _mm256_loadu_ps(b); }
+
+INLINE void store(float *c, __m256 x, int masked, __m256i last) {
+  if (masked)
+    _mm256_maskstore_ps(c, last, x);
+  else
+    _mm256_storeu_ps(c, x);
+}
+
+/* m, vectors and masked are constants; the last vector has the lanes of `last` if masked. */
+INLINE void tile(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int vectors,
+                 int masked, __m256i last) {
+  EACH_ROW(ZERO)
+  for (int64_t p = 0; p < k; p++, b += ldb) {
+    __m256 b0 = load(b, masked && vectors == 1, last), b1 = vectors > 1 ? load(b + 8, masked, last) : b0;
+    EACH_ROW(STEP)
+  }
+  EACH_ROW(STORE)
+}
+
+INLINE void columns(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n) {
+  static const int32_t lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+  __m256i last = _mm256_loadu_si256((const __m256i *)(const void *)(lanes + (-n & 7)));
+  for (; n >= 16; n -= 16, b += 16, c += 16)
+    tile(c, ldc, a, lda, b, ldb, k, m, 2, 0, last);
+  if (n > 8)
+    tile(c, ldc, a, lda, b, ldb, k, m, 2, 1, last);
+  else if (n > 0)
+    tile(c, ldc, a, lda, b, ldb, k, m, 1, 1, last);
+}
+
 void gemm_f32_avx2(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n) {
-  for (int i = 0; i < m; i++) {
-    float acc[64] = {0};
-    for (int64_t p = 0; p < k; p++)
-      for (int j = 0; j < n; j++)
-        acc[j] = fmaf(a[i * lda + p], b[p * ldb + j], acc[j]);
-    for (int j = 0; j < n; j++)
-      c[i * ldc + j] = acc[j];
+  switch (m) {
+  case 1: columns(c, ldc, a, lda, b, ldb, k, 1, n); break;
+  case 2: columns(c, ldc, a, lda, b, ldb, k, 2, n); break;
+  case 3: columns(c, ldc, a, lda, b, ldb, k, 3, n); break;
+  case 4: columns(c, ldc, a, lda, b, ldb, k, 4, n); break;
+  case 5: columns(c, ldc, a, lda, b, ldb, k, 5, n); break;
+  default: columns(c, ldc, a, lda, b, ldb, k, 6, n); break;
   }
 }

@@ -1,15 +1,70 @@
-/* The portable reference of gemm_f32. */
-#include <math.h>
+/* gemm_f32 for AVX-512: a tile of 6 rows by 64 columns in 24 registers; a step of k loads four registers of b, broadcasts each row's a.
+ *
+ * The accumulators have names, not indices: gcc 12 keeps them in registers only so. */
+#include <immintrin.h>
 
 #include "gemm_f32.h"
 
+#define INLINE static inline __attribute__((always_inline))
+
+#define EACH_ROW(do) do(0) do(1) do(2) do(3) do(4) do(5)
+#define ZERO(i) __m512 c##i##0 = _mm512_setzero_ps(), c##i##1 = c##i##0, c##i##2 = c##i##0, c##i##3 = c##i##0;
+#define STEP(i)                                     \
+  if (m > i) {                                      \
+    __m512 x = _mm512_set1_ps(a[i * lda + p]);      \
+    c##i##0 = _mm512_fmadd_ps(x, b0, c##i##0);      \
+    if (vectors > 1)                                \
+      c##i##1 = _mm512_fmadd_ps(x, b1, c##i##1);    \
+    if (vectors > 2)                                \
+      c##i##2 = _mm512_fmadd_ps(x, b2, c##i##2);    \
+    if (vectors > 3)                                \
+      c##i##3 = _mm512_fmadd_ps(x, b3, c##i##3);    \
+  }
+#define LOAD(j) vectors <= j ? _mm512_setzero_ps() : vectors == j + 1 ? _mm512_maskz_loadu_ps(last, b + 16 * j) : _mm512_loadu_ps(b + 16 * j)
+#define STORE(i)                                    \
+  if (m > i) {                                      \
+    store(c + i * ldc, c##i##0, 0, vectors, last);  \
+    store(c + i * ldc, c##i##1, 1, vectors, last);  \
+    store(c + i * ldc, c##i##2, 2, vectors, last);  \
+    store(c + i * ldc, c##i##3, 3, vectors, last);  \
+  }
+
+
+INLINE void store(float *c, __m512 x, int j, int vectors, __mmask16 last) {
+  if (vectors == j + 1)
+    _mm512_mask_storeu_ps(c + 16 * j, last, x);
+  else if (vectors > j)
+    _mm512_storeu_ps(c + 16 * j, x);
+}
+
+/* m and vectors are constants, `last` masks the last vector's lanes. */
+INLINE void tile(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int vectors,
+                 __mmask16 last) {
+  EACH_ROW(ZERO)
+  for (int64_t p = 0; p < k; p++, b += ldb) {
+    __m512 b0 = LOAD(0), b1 = LOAD(1), b2 = LOAD(2), b3 = LOAD(3);
+    EACH_ROW(STEP)
+  }
+  EACH_ROW(STORE)
+}
+
+INLINE void rows(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n) {
+  __mmask16 last = (__mmask16)(0xffffu >> (-n & 15));
+  switch ((n + 15) / 16) {
+  case 1: tile(c, ldc, a, lda, b, ldb, k, m, 1, last); break;
+  case 2: tile(c, ldc, a, lda, b, ldb, k, m, 2, last); break;
+  case 3: tile(c, ldc, a, lda, b, ldb, k, m, 3, last); break;
+  default: tile(c, ldc, a, lda, b, ldb, k, m, 4, last); break;
+  }
+}
+
 void gemm_f32_avx512vnni(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n) {
-  for (int i = 0; i < m; i++) {
-    float acc[64] = {0};
-    for (int64_t p = 0; p < k; p++)
-      for (int j = 0; j < n; j++)
-        acc[j] = fmaf(a[i * lda + p], b[p * ldb + j], acc[j]);
-    for (int j = 0; j < n; j++)
-      c[i * ldc + j] = acc[j];
+  switch (m) {
+  case 1: rows(c, ldc, a, lda, b, ldb, k, 1, n); break;
+  case 2: rows(c, ldc, a, lda, b, ldb, k, 2, n); break;
+  case 3: rows(c, ldc, a, lda, b, ldb, k, 3, n); break;
+  case 4: rows(c, ldc, a, lda, b, ldb, k, 4, n); break;
+  case 5: rows(c, ldc, a, lda, b, ldb, k, 5, n); break;
+  default: rows(c, ldc, a, lda, b, ldb, k, 6, n); break;
   }
 }

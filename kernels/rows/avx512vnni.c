@@ -1,5 +1,5 @@
 /* The row operators for avx512vnni. */
 #define NAME(f) f##_avx512vnni
-#include "v16_ref.h"
+#include "v16_avx512.h"
 
 #include "body.h"

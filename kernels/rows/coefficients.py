@@ -31,7 +31,9 @@ def minimax(f, weight, degree, factor=None, iterations=200):
 
 def table(name, comment, coefficients):
     """Highest power first, the order of Horner's scheme."""
-    print(f"/* {comment} */\nstatic const float {name}[] = {{", end="")
+    if comment:
+        print(f"/* {comment} */")
+    print(f"static const float {name}[] = {{", end="")
     for i, c in enumerate(reversed(coefficients)):
         print(("\n  " if i % 5 == 0 else " ") + float(np.float32(c)).hex().replace("0000000p", "p") + "f", end=",")
     print("\n};")
@@ -40,18 +42,26 @@ def table(name, comment, coefficients):
 erfc = np.vectorize(math.erfc)
 
 
+def horner(coefficients, t):
+    """Highest power first, in float fma steps: the product of two floats is exact in double."""
+    p = np.float32(0)
+    for c in coefficients:
+        p = np.float32(float(p) * float(t) + float(c))
+    return p
+
+
 def gelu(name, tail, c, degree):
-    """Q(t) near tail(a) on 0 <= a <= c, t = a * 2 / c - 1, and exactly 0 at t = 1 in float arithmetic by Horner's scheme."""
+    """Q(t) near tail(a) on 0 <= a <= c, t = a * 2 / c - 1, and exactly 0 at t = 1 as functions.h evaluates it."""
     a = lambda t: (t + 1) * (c / 2)
     p = minimax(lambda t: tail(a(t)), np.ones_like, degree - 1, factor=lambda t: 1 - t)
     q = np.float32(polynomial.polymul(p, [1, -1]))
-    s = np.float32(0)
-    for k in q[:0:-1]:
-        s = np.float32(np.float64(s) + np.float64(k))  # t = 1: an fma is an addition
-    q[0] = -s
+    odd = horner(q[1::2][::-1], 1)
+    q[0] = -odd - horner(q[2::2][::-1], 1)
+    assert horner(q[0::2][::-1], 1) == -odd
     t = np.linspace(-1, 1, 100001)
     e = np.max(np.abs(polynomial.polyval(t, q.astype(float)) - tail(a(t))))
-    table(name, f"degree {degree}, error {e:.2g}", q)
+    table(name + "_even", f"degree {degree}, error {e:.2g}; the coefficients of t^0, t^2, ... and t^1, t^3, ...", q[0::2])
+    table(name + "_odd", None, q[1::2])
 
 
 gelu("gelu_erf", lambda a: erfc(a / math.sqrt(2)) / 2, 16 / 3, 15)
