@@ -31,7 +31,7 @@ exact.mode_names = { "static", "static-symmetric", "dynamic", "dynamic-asymmetri
 --- What a model calibrates on and answers: its name as in spec.support.models, or "minilm".
 function exact.inputs(name, model)
   if name == "minilm" then
-    local texts = models.texts("recipes/data/calibration.txt", 24)
+    local texts = models.texts("recipes/data/calibration.txt", 24, 60)
     return { unpack(texts, 1, 16) }, { unpack(texts, 17, 24) }
   end
   local longest = math.min(40, model.positions)
@@ -101,14 +101,14 @@ function exact.hidden(q, inputs)
   return text
 end
 
---- All digests of a model, a list of "NAME MODE WHAT DIGEST".
-function exact.digests(name)
+--- All digests of a model in some modes, or in all: a list of "NAME MODE WHAT DIGEST".
+function exact.digests(name, modes)
   local opened, lines = exact.open(name), {}
   local function add(...)
     lines[#lines + 1] = table.concat({ name, ... }, " ")
   end
   add("fp32", "statistics", exact.statistics(opened.stats))
-  for _, mode in ipairs(exact.mode_names) do
+  for _, mode in ipairs(modes or exact.mode_names) do
     local q = exact.quantize(opened, mode)
     add(mode, "packed", exact.packed(q))
     add(mode, "hidden", exact.hidden(q, opened.inputs))
@@ -132,9 +132,9 @@ function exact.golden()
 end
 
 --- Differences of a model's digests from the golden ones, a list of lines.
-function exact.differences(name, golden)
+function exact.differences(name, golden, modes)
   local list = {}
-  for _, line in ipairs(exact.digests(name)) do
+  for _, line in ipairs(exact.digests(name, modes)) do
     local key, value = line:match "^(.*) (%x+)$"
     if golden[key] ~= value then
       list[#list + 1] = ("%s is %s, expected %s"):format(key, value, golden[key] or "a line in " .. exact.path)

@@ -1,7 +1,8 @@
--- The FP32 model against the reference library: every layer, pooling and heads of the small checkpoints and of the demo's, on our own
--- kernels and, where there is one, on oneDNN's.
+-- The FP32 model against the reference library: every layer, pooling and heads of the small checkpoints and of the demo's, on
+-- our own kernels and, where it is there, on oneDNN.
 local cjson = require "cjson"
 local compare = require "spec.support.compare"
+local files = require "spec.support.files"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
@@ -9,10 +10,7 @@ local safetensors = require "perigee.safetensors"
 local tensor = require "perigee.tensor"
 
 local function read_json(path)
-  local file = assert(io.open(path, "rb"))
-  local value = cjson.decode(file:read "*a")
-  file:close()
-  return value
+  return cjson.decode(models.read(path))
 end
 
 -- The reference's sequences: { ids =, types =, get = function(what) }, and their texts where there are any.
@@ -178,6 +176,8 @@ describe("classification", function()
 end)
 
 describe("embedding", function()
+  after_each(files.clean)
+
   for mode, key in pairs(MODES) do
     for _, normalize in ipairs { true, false } do
       it(("pools as the checkpoint says: %s%s"):format(mode, normalize and ", normalized" or ""), function()
@@ -204,7 +204,6 @@ describe("embedding", function()
           assert(report:finish())
         end
         model:release()
-        models.remove(folder)
       end)
     end
   end

@@ -1,4 +1,8 @@
 --- Models: where specs find checkpoints and texts, and which of them this machine has.
+local cjson = require "cjson"
+local ffi = require "ffi"
+local files = require "spec.support.files"
+
 local models = {}
 
 --- spec/golden/checkpoints: small, random, in the repo (spec/golden/make_models.py says what is special about each).
@@ -44,14 +48,16 @@ function models.tuned(name)
   return path
 end
 
---- The first `count` lines of a text file, or all.
-function models.texts(path, count)
+--- The first `count` lines of a text file that are at most `longest` bytes long, or all.
+function models.texts(path, count, longest)
   local list = {}
   for line in io.lines(path) do
-    if count and #list == count then
+    if #line <= (longest or #line) then
+      list[#list + 1] = line
+    end
+    if #list == count then
       break
     end
-    list[#list + 1] = line
   end
   return list
 end
@@ -74,32 +80,43 @@ function models.random_inputs(count, longest, vocabulary, seed)
   return list
 end
 
---- An empty folder of its own; models.remove deletes it with what is in it.
-function models.folder()
-  local pipe = assert(io.popen "mktemp -d")
-  local path = pipe:read "*l"
-  pipe:close()
-  return path
+--- A file's bytes.
+function models.read(path)
+  local file = assert(io.open(path, "rb"))
+  local bytes = file:read "*a"
+  file:close()
+  return bytes
 end
 
-function models.remove(path)
-  assert(path:match "^/tmp/", path)
-  os.execute("rm -r '" .. path .. "'")
-end
-
---- A copy of a checkpoint's folder with changed files: { file name = its text, or false to leave it out }.
+--- A copy of a checkpoint's folder with changed files, { name = its bytes, or false to leave it out }. files.clean() removes it.
 function models.variant(path, changes)
-  local to = models.folder()
-  assert(os.execute(("cp -rL '%s/.' '%s'"):format(path, to)) == 0)
-  for name, text in pairs(changes) do
-    os.remove(to .. "/" .. name)
-    if text then
-      local file = assert(io.open(to .. "/" .. name, "wb"))
-      file:write(text)
-      file:close()
+  local contents = {}
+  local pipe = assert(io.popen(("cd '%s' && find . -type f"):format(path)))
+  for name in pipe:lines() do
+    contents[name:sub(3)] = models.read(path .. "/" .. name)
+  end
+  pipe:close()
+  for name, bytes in pairs(changes) do
+    contents[name] = bytes or nil
+  end
+  return files.folder(contents)
+end
+
+--- A copy of a checkpoint of F32 tensors in one file, in which f(name, pointer, count) has changed values.
+function models.edited(path, f)
+  local bytes = models.read(path .. "/model.safetensors")
+  local data = 8 + ffi.cast("const uint64_t *", bytes)[0]
+  local header = cjson.decode(bytes:sub(9, tonumber(data)))
+  local copy = ffi.new("char[?]", #bytes)
+  ffi.copy(copy, bytes, #bytes)
+  for name, t in pairs(header) do
+    if t.data_offsets then
+      assert(t.dtype == "F32", name)
+      local from, to = unpack(t.data_offsets)
+      f(name, ffi.cast("float *", copy + data + from), (to - from) / 4)
     end
   end
-  return to
+  return models.variant(path, { ["model.safetensors"] = ffi.string(copy, #bytes) })
 end
 
 return models

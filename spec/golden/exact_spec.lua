@@ -1,0 +1,191 @@
+-- An INT8 model returns the same bits for a text whatever the batch, the number of threads, the ISA, and the compiler that built
+-- the library: `make exact` runs the same digests over builds by gcc and clang, -O1 to -O3.
+local digest = require "spec.support.digest"
+local exact = require "spec.golden.exact"
+local ffi = require "ffi"
+local models = require "spec.support.models"
+local pgee = require "perigee.ffi"
+local C, check = pgee.C, pgee.check
+
+local golden = exact.golden()
+
+-- Sets ISA and threads for the time of f.
+local function with(isa, threads, f)
+  local isa_before, threads_before = ffi.new "int[1]", ffi.new "int[1]"
+  check(C.pgee_isa(isa_before))
+  check(C.pgee_threads(threads_before))
+  check(C.pgee_isa_set(isa))
+  check(C.pgee_threads_set(threads))
+  local ok, failure = pcall(f)
+  check(C.pgee_isa_set(isa_before[0]))
+  check(C.pgee_threads_set(threads_before[0]))
+  assert(ok, failure)
+end
+
+-- ISAs, each with whether it is one that a model of real size runs on in a reasonable time.
+local SLOW = { [tonumber(C.PGEE_REF)] = true, [tonumber(C.PGEE_AMX_MODEL)] = true }
+local function each_isa(f)
+  for isa = 0, C.PGEE_ISAS - 1 do
+    local name = ffi.string(C.pgee_isa_name(isa))
+    if C.pgee_isa_runs(isa) == 1 then
+      f(isa, name, SLOW[isa])
+    else
+      pending(("on %s: %s"):format(name, ffi.string(C.pgee_isa_reason(isa))))
+    end
+  end
+end
+
+-- The digest of each input's own rows when all are run at once.
+local function rows(q, inputs)
+  local hidden, batch = q:hidden(inputs)
+  local list = {}
+  for i = 1, #inputs do
+    local own = hidden:rows(batch.starts[i - 1] + 1, batch.starts[i])
+    list[i] = digest.new():tensor(own):text()
+    own:release()
+  end
+  hidden:release()
+  return list
+end
+
+-- The same for batches of n. order: indices of inputs, run in that order.
+local function in_batches(q, inputs, n, order)
+  local list = {}
+  for first = 1, #order, n do
+    local batch = {}
+    for i = first, math.min(first + n - 1, #order) do
+      batch[#batch + 1] = inputs[order[i]]
+    end
+    for i, text in ipairs(rows(q, batch)) do
+      local input = order[first + i - 1]
+      list[input] = list[input] or text
+      if list[input] ~= text then
+        list[input] = "differs from itself"
+      end
+    end
+  end
+  return list
+end
+
+local function in_order(count, times)
+  local order = {}
+  for i = 0, count * times - 1 do
+    order[i + 1] = i % count + 1
+  end
+  return order
+end
+
+local function shuffled(count)
+  local order, state = in_order(count, 1), 5
+  for i = count, 2, -1 do
+    state = (state * 1103515245 + 12345) % 2 ^ 31
+    local j = 1 + math.floor(state / 2 ^ 31 * i)
+    order[i], order[j] = order[j], order[i]
+  end
+  return order
+end
+
+-- Every text alone, in batches of 3 and 64, and shuffled, with 1, 2 and 7 threads, on an ISA: the bits of `want`.
+local function check_batches(q, inputs, want, isa)
+  for _, threads in ipairs { 1, 2, 7 } do
+    with(isa, threads, function()
+      local function same(what, list)
+        for i = 1, #want do
+          assert.equal(want[i], list[i], ("input %d, %s, %d threads"):format(i, what, threads))
+        end
+      end
+      same("alone", in_batches(q, inputs, 1, in_order(#inputs, 1)))
+      same("in batches of 3", in_batches(q, inputs, 3, in_order(#inputs, 1)))
+      same("in a batch of 64", in_batches(q, inputs, 64, in_order(#inputs, math.ceil(64 / #inputs))))
+      same("shuffled", in_batches(q, inputs, 3, shuffled(#inputs)))
+    end)
+  end
+end
+
+describe("the digests", function()
+  it("are there for every small model and the demo's", function()
+    for _, name in ipairs { "minilm", unpack(models.small) } do
+      assert.is_string(golden[name .. " fp32 statistics"], name)
+      for _, mode in ipairs(exact.mode_names) do
+        assert.is_string(golden[("%s %s hidden"):format(name, mode)], name)
+      end
+    end
+  end)
+
+  it("see a change of one setting, and a spec fails by it", function()
+    local wrong = {}
+    for key, value in pairs(golden) do
+      wrong[key] = value
+    end
+    wrong["tiny static hidden"] = wrong["tiny static-symmetric hidden"]
+    assert.equal(1, #exact.differences("tiny", wrong))
+    assert.equal(0, #exact.differences("tiny", golden))
+  end)
+end)
+
+each_isa(function(isa, isa_name, slow)
+  describe("on " .. isa_name, function()
+    for _, name in ipairs(models.small) do
+      it("statistics, packed weights and hidden states have the golden bits: " .. name, function()
+        with(isa, 2, function()
+          assert.same({}, exact.differences(name, golden))
+        end)
+      end)
+    end
+
+    for _, name in ipairs(slow and { "tiny", "relu" } or models.small) do
+      it("each text has its bits, whatever the batch and the threads: " .. name, function()
+        local opened = exact.open(name)
+        for _, mode in ipairs(exact.mode_names) do
+          local q = exact.quantize(opened, mode)
+          check_batches(q, opened.inputs, in_batches(q, opened.inputs, 1, in_order(#opened.inputs, 1)), isa)
+          q:release()
+        end
+        opened.stats:release()
+        opened.model:release()
+      end)
+    end
+  end)
+end)
+
+describe("the demo's checkpoint", function()
+  local path, why = models.demo()
+  if not path or os.getenv "PERIGEE_HARD" then
+    pending(why or "too slow under sanitizers")
+    return
+  end
+  local opened
+  local texts = models.texts("recipes/data/calibration.txt", 64, 80)
+
+  setup(function()
+    opened = exact.open "minilm"
+  end)
+
+  teardown(function()
+    opened.stats:release()
+    opened.model:release()
+  end)
+
+  each_isa(function(isa, isa_name, slow)
+    it("has the golden bits on " .. isa_name, function()
+      with(isa, 2, function()
+        assert.same({}, exact.differences("minilm", golden, slow and { "static", "dynamic" } or nil))
+      end)
+    end)
+
+    for _, mode in ipairs { "static", "dynamic" } do
+      it(("gives each text its bits, whatever the batch and the threads: %s on %s"):format(mode, isa_name), function()
+        local q = exact.quantize(opened, mode)
+        local want = in_batches(q, texts, 1, in_order(#texts, 1))
+        if slow then
+          with(isa, 7, function()
+            assert.same({ unpack(want, 1, 3) }, rows(q, { unpack(texts, 1, 3) }))
+          end)
+        else
+          check_batches(q, texts, want, isa)
+        end
+        q:release()
+      end)
+    end
+  end)
+end)
