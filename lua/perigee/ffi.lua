@@ -81,7 +81,7 @@ end
 
 --- A place for a result that C writes: out "pgee_tensor *" holds one, at [0]. Made once by each module, used for every call.
 function M.out(ctype)
-  return ffi.new(ffi.typeof("$[1]", ffi.typeof(ctype)))
+  return ffi.new(ctype .. "[1]")
 end
 
 -- The collector sees 8 bytes where the library holds megabytes. When what the library holds has doubled since the last time,
