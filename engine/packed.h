@@ -12,12 +12,20 @@ struct pgee_packed {
   int64_t K, N;
   int64_t panel_bytes;  /* from one panel of 64 output channels to the next */
   int64_t panels;       /* N / 64 rounded up */
-  char *bytes;          /* the panels; owned, aligned to 64 */
-  float *scales;        /* [N], s8 only, owned */
-  int32_t *sums;        /* [N], s8 only, owned */
-  float *zeros;         /* [N] zeros: the bias of a linear that has none; owned */
+  const char *bytes;    /* the panels, aligned to 64 */
+  const float *scales;  /* [N], s8 only */
+  const int32_t *sums;  /* [N], s8 only */
+  const float *zeros;   /* [N] zeros: the bias of a linear that has none */
+  pgee_tensor *bytes_held, *scales_held, *sums_held, *zeros_held; /* whose memory these are */
 };
 
 pgee_packed *packed_hold(const pgee_packed *p);
+
+/* For all that reads weights: at least one, each [N][K] of one K from 1 to 32768 and of type F32, F16 or BF16, with memory. */
+int weights_check(const pgee_tensor *const *weights, int count);
+/* Row n of the weights stacked, as floats. */
+void weights_row(float *out, const pgee_tensor *const *weights, int64_t n);
+/* Sums of rows: where the weights' values times s (or NULL: all 1) are not all finite, the error that names the first that is not. */
+int weights_nonfinite(const pgee_tensor *const *weights, int count, const float *s);
 
 #endif

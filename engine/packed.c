@@ -1,0 +1,321 @@
+/* packed.c: weights in the layout that the kernels read.
+ *
+ * s8   W' = W * s in float; scale = absmax of the row (or of the weight) / 127, 1 if that or its reciprocal is no normal float;
+ *      q = rne(W' / scale), which lies in [-127, 127]; sums[n] = sum_k q. Layout: kernels/gemm_u8s8/layout.h.
+ * f32  [N/64 panels][K rounded up to 16][64 output channels], the rest zero.
+ *
+ * Threads take whole panels, so that each byte has one writer.
+ */
+#include "packed.h"
+
+#include <stdio.h>
+
+#include "../kernels/gemm_u8s8/layout.h"
+#include "memory.h"
+#include "numbers.h"
+#include "status.h"
+#include "team.h"
+#include "tensor.h"
+
+enum { MAX_K = 32768, F32_K = 16 };
+
+/* ---- Weights, before they are packed ------------------------------------------------------------------------------ */
+
+int weights_check(const pgee_tensor *const *weights, int count) {
+  if (count < 1 || !weights)
+    return fail(PGEE_ARGUMENT, "%d weights, expected at least one", count);
+  for (int i = 0; i < count; i++) {
+    const pgee_tensor *w = weights[i];
+    char what[32];
+    snprintf(what, sizeof what, "weight %d", i + 1);
+    TRY(tensor_expect(w, what, -1, 2, -1, i > 0 ? weights[0]->shape[1] : -1));
+    if (w->dtype != PGEE_F32 && w->dtype != PGEE_F16 && w->dtype != PGEE_BF16)
+      return fail(PGEE_ARGUMENT, "%s is %s, expected F32, F16 or BF16", what, pgee_dtype_name(w->dtype));
+    if (!w->data)
+      return fail(PGEE_ARGUMENT, "%s is a plan's buffer, which has no memory of its own", what);
+    if (w->shape[1] < 1 || w->shape[1] > MAX_K || w->shape[0] < 1)
+      return fail(PGEE_ARGUMENT, "%s is [%lld][%lld], expected [N][K] with N of 1 or more and K of 1 to %d", what,
+                  (long long)w->shape[0], (long long)w->shape[1], MAX_K);
+  }
+  return PGEE_OK;
+}
+
+static int64_t weights_rows(const pgee_tensor *const *weights, int count) {
+  int64_t rows = 0;
+  for (int i = 0; i < count; i++)
+    rows += weights[i]->shape[0];
+  return rows;
+}
+
+void weights_row(float *out, const pgee_tensor *const *weights, int64_t n) {
+  while (n >= (*weights)->shape[0])
+    n -= (*weights++)->shape[0];
+  tensor_row_f32(out, *weights, n);
+}
+
+int weights_nonfinite(const pgee_tensor *const *weights, int count, const float *s) {
+  int64_t K = weights[0]->shape[1];
+  float *row = mem_array(K, sizeof *row);
+  if (!row)
+    return PGEE_MEMORY;
+  int status = PGEE_OK;
+  for (int i = 0; i < count && status == PGEE_OK; i++)
+    for (int64_t n = 0; n < weights[i]->shape[0] && status == PGEE_OK; n++) {
+      tensor_row_f32(row, weights[i], n);
+      for (int64_t k = 0; k < K && status == PGEE_OK; k++)
+        if (is_nonfinite(s ? row[k] * s[k] : row[k]))
+          status = fail(PGEE_ARGUMENT, "weight %d, row %lld, column %lld (counted from 1) is %g%s", i + 1, (long long)n + 1,
+                        (long long)k + 1, (double)row[k], is_nonfinite(row[k]) ? "" : ", which smoothing makes infinite");
+    }
+  mem_free(row);
+  return status;
+}
+
+/* ---- Handles ------------------------------------------------------------------------------------------------------ */
+
+pgee_packed *packed_hold(const pgee_packed *p) {
+  pgee_packed *held = (pgee_packed *)p;
+  if (held)
+    atomic_fetch_add(&held->refs, 1);
+  return held;
+}
+
+void pgee_packed_free(pgee_packed *p) {
+  if (!p || atomic_fetch_sub(&p->refs, 1) > 1)
+    return;
+  pgee_tensor_free(p->bytes_held);
+  pgee_tensor_free(p->scales_held);
+  pgee_tensor_free(p->sums_held);
+  pgee_tensor_free(p->zeros_held);
+  mem_free(p);
+}
+
+static int vector_new(pgee_tensor **out, int dtype, int64_t n) { return pgee_tensor_new(out, dtype, 1, &n); }
+
+static int packed_fill(pgee_packed *p) {
+  int element = pgee_dtype_bytes(p->dtype);
+  p->panels = round_up(p->N, PANEL) / PANEL;
+  p->panel_bytes = round_up(p->K, p->dtype == PGEE_S8 ? BLOCK_K : F32_K) * PANEL * element;
+  TRY(vector_new(&p->bytes_held, p->dtype, p->panels * p->panel_bytes / element));
+  TRY(vector_new(&p->zeros_held, PGEE_F32, p->N));
+  if (p->dtype == PGEE_S8) {
+    TRY(vector_new(&p->scales_held, PGEE_F32, p->N));
+    TRY(vector_new(&p->sums_held, PGEE_S32, p->N));
+    p->scales = p->scales_held->data;
+    p->sums = p->sums_held->data;
+  }
+  p->bytes = p->bytes_held->data;
+  p->zeros = p->zeros_held->data;
+  return PGEE_OK;
+}
+
+static int packed_new(pgee_packed **out, int dtype, int64_t K, int64_t N) {
+  pgee_packed *p = mem_new(sizeof *p);
+  if (!p)
+    return PGEE_MEMORY;
+  p->refs = 1;
+  p->dtype = dtype;
+  p->K = K;
+  p->N = N;
+  int status = packed_fill(p);
+  if (status != PGEE_OK)
+    pgee_packed_free(p);
+  else
+    *out = p;
+  return status;
+}
+
+/* ---- Packing ------------------------------------------------------------------------------------------------------ */
+
+typedef struct packing {
+  const pgee_tensor *const *weights;
+  int count, per;
+  const float *s; /* [K] or NULL */
+  pgee_packed *p;
+  _Atomic int nonfinite;
+} packing;
+
+static void load_row(const packing *w, int64_t n, float *row) {
+  weights_row(row, w->weights, n);
+  for (int64_t k = 0; w->s && k < w->p->K; k++)
+    row[k] *= w->s[k];
+}
+
+/* Largest magnitude; notes what is not finite. */
+static float row_absmax(packing *w, const float *row) {
+  float most = 0;
+  uint32_t bad = 0;
+  for (int64_t k = 0; k < w->p->K; k++) {
+    float v = magnitude(row[k]);
+    bad |= nonfinite_bit(v);
+    most = v > most ? v : most;
+  }
+  if (bad >> 31)
+    w->nonfinite = 1;
+  return most;
+}
+
+/* From the rows' largest magnitudes to scales, in place. */
+static void set_scales(const packing *w, float *scales) {
+  if (w->per == PGEE_PER_ROW) {
+    for (int64_t n = 0; n < w->p->N; n++)
+      scales[n] = usable_scale(scales[n] / 127);
+    return;
+  }
+  for (int i = 0; i < w->count; i++) {
+    int64_t rows = w->weights[i]->shape[0];
+    float most = 0;
+    for (int64_t n = 0; n < rows; n++)
+      most = scales[n] > most ? scales[n] : most;
+    for (int64_t n = 0; n < rows; n++)
+      scales[n] = usable_scale(most / 127);
+    scales += rows;
+  }
+}
+
+/* At most 127 in magnitude: |w| / (absmax / 127) is 127 to within an ulp, and if the scale is 1 |w| is less than 2^-119. A scale
+ * above the normal range's reciprocal cannot be: absmax / 127 is less than 2^122. */
+static void pack_row_s8(packing *w, int64_t n, const float *row) {
+  pgee_packed *p = w->p;
+  int8_t *bytes = p->bytes_held->data;
+  int64_t kblocks = round_up(p->K, BLOCK_K) / BLOCK_K;
+  float scale = p->scales[n];
+  int32_t sum = 0;
+  for (int64_t k = 0; k < p->K; k++) {
+    int q = (int)round_even(row[k] / scale);
+    bytes[packed_index(n, k, kblocks)] = (int8_t)q;
+    sum += q;
+  }
+  ((int32_t *)p->sums_held->data)[n] = sum;
+}
+
+static void pack_s8(void *work, const context *c) {
+  packing *w = work;
+  float *row = (float *)c->scratch, *scales = w->p->scales_held->data;
+  int64_t first, last;
+  share(c, w->p->panels, &first, &last);
+  last = least(last * PANEL, w->p->N);
+  for (int64_t n = first * PANEL; n < last; n++) {
+    load_row(w, n, row);
+    scales[n] = row_absmax(w, row);
+  }
+  team_barrier(c);
+  if (w->nonfinite)
+    return;
+  if (c->thread == 0)
+    set_scales(w, scales);
+  team_barrier(c);
+  for (int64_t n = first * PANEL; n < last; n++) {
+    load_row(w, n, row);
+    pack_row_s8(w, n, row);
+  }
+}
+
+static void pack_f32(void *work, const context *c) {
+  packing *w = work;
+  float *row = (float *)c->scratch, *bytes = w->p->bytes_held->data;
+  int64_t first, last, panel = w->p->panel_bytes / (int64_t)sizeof *bytes;
+  share(c, w->p->panels, &first, &last);
+  last = least(last * PANEL, w->p->N);
+  for (int64_t n = first * PANEL; n < last; n++) {
+    load_row(w, n, row);
+    row_absmax(w, row);
+    for (int64_t k = 0; k < w->p->K; k++)
+      bytes[n / PANEL * panel + k * PANEL + n % PANEL] = row[k];
+  }
+}
+
+static int pack(pgee_packed **out, packing *w, int dtype, phase *f) {
+  int64_t K = w->weights[0]->shape[1], scratch_bytes = round_up(K * (int64_t)sizeof(float), 64);
+  int threads;
+  TRY(pgee_threads(&threads));
+  TRY(packed_new(&w->p, dtype, K, weights_rows(w->weights, w->count)));
+  char *scratch = mem_array(threads, scratch_bytes);
+  int status = scratch ? team_run(f, w, threads, NULL, scratch, scratch_bytes) : PGEE_MEMORY;
+  mem_free(scratch);
+  if (status == PGEE_OK && w->nonfinite)
+    status = weights_nonfinite(w->weights, w->count, w->s);
+  if (status == PGEE_OK)
+    *out = w->p;
+  else
+    pgee_packed_free(w->p);
+  return status;
+}
+
+int pgee_packed_s8(pgee_packed **out, const pgee_tensor *const *weights, int count, const pgee_tensor *s, int per) {
+  TRY(weights_check(weights, count));
+  if (per != PGEE_PER_ROW && per != PGEE_PER_TENSOR)
+    return fail(PGEE_ARGUMENT, "per is %d, expected PGEE_PER_ROW or PGEE_PER_TENSOR", per);
+  if (s)
+    TRY(tensor_expect(s, "s", PGEE_F32, 1, weights[0]->shape[1], -1));
+  packing w = {.weights = weights, .count = count, .per = per, .s = s ? s->data : NULL};
+  return pack(out, &w, PGEE_S8, pack_s8);
+}
+
+int pgee_packed_f32(pgee_packed **out, const pgee_tensor *const *weights, int count) {
+  TRY(weights_check(weights, count));
+  packing w = {.weights = weights, .count = count};
+  return pack(out, &w, PGEE_F32, pack_f32);
+}
+
+/* ---- Reading ------------------------------------------------------------------------------------------------------ */
+
+int64_t pgee_packed_K(const pgee_packed *p) { return p->K; }
+int64_t pgee_packed_N(const pgee_packed *p) { return p->N; }
+int pgee_packed_dtype(const pgee_packed *p) { return p->dtype; }
+
+static int64_t vector_bytes(const pgee_tensor *t) { return t ? t->shape[0] * pgee_dtype_bytes(t->dtype) : 0; }
+
+int64_t pgee_packed_bytes(const pgee_packed *p) {
+  return vector_bytes(p->bytes_held) + vector_bytes(p->scales_held) + vector_bytes(p->sums_held) + vector_bytes(p->zeros_held);
+}
+
+int pgee_packed_read(const pgee_packed *p, pgee_tensor **scales, pgee_tensor **sums, pgee_tensor **bytes) {
+  const pgee_tensor *from[3] = {p->scales_held, p->sums_held, p->bytes_held};
+  pgee_tensor **out[3] = {scales, sums, bytes}, *made[3] = {NULL, NULL, NULL};
+  int status = PGEE_OK;
+  for (int i = 0; i < 3 && status == PGEE_OK; i++) {
+    if (out[i] && !from[i])
+      status = fail(PGEE_ARGUMENT, "an FP32 weight has no %s", i == 0 ? "scales" : "sums");
+    else if (out[i])
+      status = pgee_tensor_rows(&made[i], from[i], 0, from[i]->shape[0]);
+  }
+  for (int i = 0; i < 3; i++) {
+    if (status != PGEE_OK)
+      pgee_tensor_free(made[i]);
+    else if (out[i])
+      *out[i] = made[i];
+  }
+  return status;
+}
+
+int pgee_packed_unpack(pgee_tensor **out, const pgee_packed *p) {
+  const int64_t shape[2] = {p->N, p->K};
+  int64_t kblocks = round_up(p->K, BLOCK_K) / BLOCK_K;
+  pgee_tensor *t;
+  TRY(pgee_tensor_new(&t, p->dtype, 2, shape));
+  for (int64_t n = 0; n < p->N; n++)
+    for (int64_t k = 0; k < p->K; k++) {
+      if (p->dtype == PGEE_S8)
+        ((int8_t *)t->data)[n * t->stride + k] = p->bytes[packed_index(n, k, kblocks)];
+      else
+        ((float *)t->data)[n * t->stride + k] = ((const float *)(p->bytes + n / PANEL * p->panel_bytes))[k * PANEL + n % PANEL];
+    }
+  *out = t;
+  return PGEE_OK;
+}
+
+int pgee_packed_multiplier(pgee_tensor **out, const pgee_packed *p, float x_scale) {
+  if (p->dtype != PGEE_S8)
+    return fail(PGEE_ARGUMENT, "an FP32 weight has no multiplier");
+  if (is_nonfinite(x_scale) || x_scale <= 0)
+    return fail(PGEE_ARGUMENT, "x_scale is %g, expected a positive number", (double)x_scale);
+  pgee_tensor *t;
+  TRY(vector_new(&t, PGEE_F32, p->N));
+  unsigned before = float_default();
+  for (int64_t n = 0; n < p->N; n++)
+    ((float *)t->data)[n] = x_scale * p->scales[n];
+  float_restore(before);
+  *out = t;
+  return PGEE_OK;
+}
