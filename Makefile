@@ -44,7 +44,7 @@ SPEC   := spec
 MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 QUIET  := $(if $(V),,@)
 
-.PHONY: lib speclib deps demo test specs lint format hard hard-run tsan tsan-run install clean help FORCE
+.PHONY: lib speclib deps demo test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
 .DELETE_ON_ERROR:
 
 ## make            the library, build/libperigee.so
@@ -148,6 +148,14 @@ $(BUILD)/hard_threads: $(OBJECTS) $(BUILD)/obj/spec/support/hard_threads.o
 	@echo "  LINK $@"
 	$(QUIET)$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
 
+## make exact      the golden digests over builds by gcc and clang, -O1 to -O3: INT8 has one answer
+EXACT := $(foreach cc,gcc clang,$(foreach opt,O1 O2 O3,exact-$(cc)-$(opt)))
+exact: $(EXACT)
+$(EXACT): exact-%:
+	@sh .ci/deps lint
+	@$(MAKE_ALL) CC=$(word 1,$(subst -, ,$*)) OPT=-$(word 2,$(subst -, ,$*)) BUILD=build/exact/$* lib
+	PERIGEE_LIB=$(abspath build/exact/$*/libperigee.so) $(LUAJIT) spec/golden/exact.lua
+
 ## make format     clang-format over the C files
 format:
 	clang-format -i $(C_FILES)
@@ -170,7 +178,7 @@ install: $(LIB)
 
 ## make clean      removes what was built; `rm -r build` also what was downloaded
 clean:
-	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/flags $(BUILD)/files $(LIB) $(SPECLIB) $(addprefix build/,gcc clang hard tsan)
+	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/flags $(BUILD)/files $(LIB) $(SPECLIB) $(addprefix build/,gcc clang hard tsan exact)
 
 ## make help       this list
 help:
