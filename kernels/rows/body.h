@@ -76,53 +76,53 @@ void NAME(range)(float *ranges, const float *x, int64_t ldx, const float *mul, i
 
 /* ---- Tile epilogues ----------------------------------------------------------------------------------------------- */
 
-/* What comes after the linear's value v: activation, residual, y, q. */
-INLINE void finish(const epilogue *e, v16 v, int64_t t, int64_t k, int n, int activation) {
-  v = activate(v, activation);
-  if (e->residual)
-    v = vadd(v, vload(e->residual + t * e->ld_residual + k, n));
-  if (e->y)
-    vstore(e->y + t * e->ldy + k, v, n);
-  if (e->q)
-    store_quantized(e->q + t * e->ldq + k, vmul(v, vload(e->q_mul + k, n)), vsplat((float)e->q_lo), vsplat((float)e->q_hi),
-                    visplat(e->q_zero), n);
-}
-
-INLINE void columns_s32(const epilogue *e, const int32_t *c, int64_t ldc, int64_t t0, int m, int64_t k, int n, int activation) {
-  v16 scale = vload(e->scale + k, n), bias = vload(e->bias + k, n);
-  v16i wsum = viload(e->wsum + k, n), offset = vimul(visplat(e->zero), wsum);
-  for (int64_t t = t0; t < t0 + m; t++, c += ldc) {
-    if (e->row_zero)
-      offset = vimul(visplat(e->row_zero[t]), wsum);
-    v16 v = vfloat(visub(viload(c, n), offset));
-    if (e->row_scale)
-      v = vmul(v, vsplat(e->row_scale[t]));
-    finish(e, vfma(v, scale, bias), t, k, n, activation);
+/* n lanes from column k on, of rows t0 to t0 + m. c holds int32 if `integer`, else float. */
+INLINE void columns(const epilogue *given, const char *c, int64_t ldc, int64_t t0, int m, int64_t k, int n, int integer, int activation) {
+  const epilogue e = *given; /* a copy, which no store can change */
+  v16 bias = vload(e.bias + k, n), scale = integer ? vload(e.scale + k, n) : bias, mul = e.q ? vload(e.q_mul + k, n) : bias;
+  v16 lo = vsplat((float)e.q_lo), hi = vsplat((float)e.q_hi);
+  v16i wsum = integer ? viload(e.wsum + k, n) : visplat(0), offset = vimul(visplat(e.zero), wsum), zero = visplat(e.q_zero);
+  for (int64_t t = t0; t < t0 + m; t++, c += 4 * ldc) {
+    v16 v;
+    if (integer) {
+      if (e.row_zero)
+        offset = vimul(visplat(e.row_zero[t]), wsum);
+      v = vfloat(visub(viload((const int32_t *)(const void *)c, n), offset));
+      if (e.row_scale)
+        v = vmul(v, vsplat(e.row_scale[t]));
+      v = vfma(v, scale, bias);
+    } else
+      v = vadd(vload(c, n), bias);
+    v = activate(v, activation);
+    if (e.residual)
+      v = vadd(v, vload(e.residual + t * e.ld_residual + k, n));
+    if (e.y)
+      vstore(e.y + t * e.ldy + k, v, n);
+    if (e.q)
+      store_quantized(e.q + t * e.ldq + k, vmul(v, mul), lo, hi, zero, n);
   }
 }
 
-INLINE void columns_f32(const epilogue *e, const float *c, int64_t ldc, int64_t t0, int m, int64_t k, int n, int activation) {
-  v16 bias = vload(e->bias + k, n);
-  for (int64_t t = t0; t < t0 + m; t++, c += ldc)
-    finish(e, vadd(vload(c, n), bias), t, k, n, activation);
+INLINE void tile(const epilogue *e, const void *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width, int integer, int activation) {
+  LANES(width, columns(e, (const char *)c + 4 * k, ldc, t0, m, n0 + k, n, integer, activation));
 }
 
-/* One variant for each activation, so that the lane loop does not ask. */
-#define BY_ACTIVATION(columns)                                                                                        \
-  switch (e->activation) {                                                                                            \
-  case PGEE_GELU: LANES(width, columns(e, c + k, ldc, t0, m, n0 + k, n, PGEE_GELU)); break;                           \
-  case PGEE_GELU_TANH: LANES(width, columns(e, c + k, ldc, t0, m, n0 + k, n, PGEE_GELU_TANH)); break;                 \
-  case PGEE_RELU: LANES(width, columns(e, c + k, ldc, t0, m, n0 + k, n, PGEE_RELU)); break;                           \
-  case PGEE_TANH: LANES(width, columns(e, c + k, ldc, t0, m, n0 + k, n, PGEE_TANH)); break;                           \
-  default: LANES(width, columns(e, c + k, ldc, t0, m, n0 + k, n, PGEE_IDENTITY)); break;                              \
+INLINE void by_activation(const epilogue *e, const void *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width, int integer) {
+  switch (e->activation) {
+  case PGEE_GELU: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU); break;
+  case PGEE_GELU_TANH: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU_TANH); break;
+  case PGEE_RELU: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_RELU); break;
+  case PGEE_TANH: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_TANH); break;
+  default: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_IDENTITY); break;
   }
-
-void NAME(epilogue_s32)(const epilogue *e, const int32_t *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width) {
-  BY_ACTIVATION(columns_s32)
 }
 
-void NAME(epilogue_f32)(const epilogue *e, const float *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width) {
-  BY_ACTIVATION(columns_f32)
+void NAME(epilogue_s32)(const epilogue *e, const int32_t *c, int64_t ldc, int64_t t0, int m, int64_t n0, int n) {
+  by_activation(e, c, ldc, t0, m, n0, n, 1);
+}
+
+void NAME(epilogue_f32)(const epilogue *e, const float *c, int64_t ldc, int64_t t0, int m, int64_t n0, int n) {
+  by_activation(e, c, ldc, t0, m, n0, n, 0);
 }
 
 /* ---- LayerNorm ---------------------------------------------------------------------------------------------------- */

@@ -49,11 +49,14 @@ static const float tanh_near[] = {
   -0x1.75e1cap-8f, 0x1.52269ap-6f, -0x1.b83c5ap-5f, 0x1.110726p-3f, -0x1.555532p-2f,
 };
 
-/* Horner's scheme, highest power first. */
+/* Horner's scheme, highest power first, up to 9 coefficients. Written out: neither compiler unrolls the loop reliably. */
 INLINE v16 polynomial(v16 t, const float *c, int count) {
   v16 p = vsplat(c[0]);
-  for (int i = 1; i < count; i++)
+#define TERM(i)  \
+  if (count > i) \
     p = vfma(p, t, vsplat(c[i]));
+  TERM(1) TERM(2) TERM(3) TERM(4) TERM(5) TERM(6) TERM(7) TERM(8)
+#undef TERM
   return p;
 }
 #define POLYNOMIAL(t, c) polynomial(t, c, (int)(sizeof(c) / sizeof *(c)))
