@@ -227,7 +227,7 @@ describe("batches of every size:", function()
 end)
 
 describe("padding", function()
-  it("is not there: a text among longer ones has the hidden states that it has alone, in FP32 closely, in INT8 to the bit", function()
+  it("is not there: a text among longer ones has its own hidden states, in FP32 closely, in INT8 to the bit", function()
     each_mode(models.path "pairs", function(q, _, model)
       local texts = { "no", "how many people can see the water in this day and time of people?", { "a", "the first word" } }
       local together, batch = q:hidden(texts)
