@@ -46,21 +46,24 @@ static int tensor_describe(pgee_tensor *t, int dtype, int ndim, const int64_t *s
   if (ndim < 1 || ndim > PGEE_MAX_DIMS || !shape)
     return fail(PGEE_ARGUMENT, "a tensor of %d dimensions, expected 1 to %d", ndim, PGEE_MAX_DIMS);
   int64_t width = 1, bytes;
-  int overflow = 0;
+  int overflow = 0, empty = 0;
   for (int i = 0; i < ndim; i++) {
     if (shape[i] < 0)
       return fail(PGEE_ARGUMENT, "dimension %d of shape %s is negative", i + 1, shape_print(ndim, shape).text);
     t->shape[i] = shape[i];
+    if (i == 0)
+      continue;
     /* A zero must not hide that the others are beyond what can be counted. */
-    if (i > 0 && shape[i] > 0)
-      overflow |= __builtin_mul_overflow(width, shape[i], &width);
+    empty |= shape[i] == 0;
+    overflow |= __builtin_mul_overflow(width, shape[i] ? shape[i] : 1, &width);
   }
-  overflow |= __builtin_add_overflow(width, pad - 1, &t->stride);
-  t->stride -= t->stride % pad;
-  overflow |= __builtin_mul_overflow(t->stride, shape[0] > 0 ? shape[0] : 1, &bytes);
+  overflow |= __builtin_add_overflow(width, pad - 1, &width);
+  width -= width % pad;
+  overflow |= __builtin_mul_overflow(width, shape[0] ? shape[0] : 1, &bytes);
   overflow |= __builtin_mul_overflow(bytes, dtypes[dtype].bytes, &bytes);
   if (overflow)
     return fail(PGEE_ARGUMENT, "a tensor %s %s is too large", dtypes[dtype].name, shape_print(ndim, shape).text);
+  t->stride = empty ? 0 : width;
   t->dtype = dtype;
   t->ndim = ndim;
   t->rows = PGEE_FIXED;

@@ -1,0 +1,86 @@
+--- Files: what specs write to disk, and safetensors files made byte by byte, malformed ones included.
+--
+--   local path = files.write "bytes"                        -- a file of its own
+--   local dir = files.folder { ["config.json"] = "{}" }     -- a folder; names may have one '/'
+--   files.clean()                                           -- removes all of them; for after_each
+local bit = require "bit"
+
+local files = { made = {} }
+
+local function put(path, bytes)
+  local file = assert(io.open(path, "wb"))
+  assert(file:write(bytes))
+  assert(file:close())
+  return path
+end
+
+function files.write(bytes)
+  local path = os.tmpname()
+  table.insert(files.made, path)
+  return put(path, bytes)
+end
+
+--- contents: bytes by name.
+function files.folder(contents)
+  local dir = os.tmpname()
+  table.insert(files.made, dir)
+  assert(os.remove(dir))
+  assert(os.execute("mkdir " .. dir) == 0)
+  for name, bytes in pairs(contents) do
+    local inner = name:match "^(.*)/"
+    if inner then
+      assert(os.execute(("mkdir -p %s/%s"):format(dir, inner)) == 0)
+    end
+    put(dir .. "/" .. name, bytes)
+  end
+  return dir
+end
+
+function files.clean()
+  for _, path in ipairs(files.made) do
+    assert(path:match "^/tmp/")
+    os.execute("rm -r " .. path)
+  end
+  files.made = {}
+end
+
+--- n as `count` bytes, the lowest first.
+function files.little_endian(n, count)
+  local bytes = {}
+  for i = 1, count do
+    bytes[i] = string.char(n % 256)
+    n = math.floor(n / 256)
+  end
+  return table.concat(bytes)
+end
+
+--- The bytes of a safetensors file with this header, which need not be right.
+function files.safetensors(header, data)
+  return files.little_endian(#header, 8) .. header .. (data or "")
+end
+
+--- A right file from a list of { name, dtype, shape, bytes }, in this order. pad: spaces after the header; its own length plus 8
+-- plus pad decides at which address the data lies.
+function files.pack(tensors, pad)
+  local members, data, at = {}, {}, 0
+  for i, t in ipairs(tensors) do
+    local shape = table.concat(t[3], ",")
+    members[i] = ('"%s":{"dtype":"%s","shape":[%s],"data_offsets":[%d,%d]}'):format(t[1], t[2], shape, at, at + #t[4])
+    data[i] = t[4]
+    at = at + #t[4]
+  end
+  return files.safetensors("{" .. table.concat(members, ",") .. "}" .. (" "):rep(pad or 0), table.concat(data))
+end
+
+--- A small generator of equal numbers on every machine: random(n) is an integer from 0 to n - 1.
+function files.random(seed)
+  local state = seed
+  return function(n)
+    state = bit.bxor(state, bit.lshift(state, 13))
+    state = bit.bxor(state, bit.rshift(state, 17))
+    state = bit.bxor(state, bit.lshift(state, 5))
+    return state % n
+  end
+end
+
+return files
