@@ -112,10 +112,10 @@ LUA_FILES := $(wildcard lua recipes spec .busted .luacheckrc)
 lint:
 	@sh .ci/deps lint
 	luacheck --quiet $(LUA_FILES)
-	clang-format --dry-run -Werror $(C_FILES)
-	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance,portability \
-	  -j $(shell nproc) --suppressions-list=.ci/cppcheck $(SOURCES)
-	shellcheck -e SC1091 .ci/deps .ci/fetch .ci/run
+	sh .ci/format $(C_FILES)
+	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance \
+	  -j $(shell nproc) $(SOURCES)
+	shellcheck -e SC1091 $(wildcard .ci/*)
 	@$(MAKE_ALL) CC=gcc CFLAGS=-Werror BUILD=build/gcc lib speclib
 	@$(MAKE_ALL) CC=clang CFLAGS=-Werror BUILD=build/clang lib speclib
 
@@ -158,7 +158,7 @@ $(EXACT): exact-%:
 
 ## make format     clang-format over the C files
 format:
-	clang-format -i $(C_FILES)
+	sh .ci/format -i $(C_FILES)
 
 # ---- Installation -----------------------------------------------------------------------------------------------------
 

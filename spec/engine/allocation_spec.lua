@@ -1,0 +1,55 @@
+-- Every allocation of the library fails once: the first, the second, and so on until the work succeeds. Each failure must be a
+-- message about memory, and leave nothing behind once the handles are gone. Only the hard build (make hard) can be told to fail.
+local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local tensor = require "perigee.tensor"
+local C = pgee.C
+
+local hard = os.getenv "PERIGEE_HARD"
+local it = hard and it or pending
+if hard and not pcall(function() return C.pgee_fail_allocation end) then
+  ffi.cdef "void pgee_fail_allocation(int64_t n);"
+end
+
+local function live()
+  collectgarbage()
+  collectgarbage()
+  return tonumber(C.pgee_live_bytes())
+end
+
+-- Runs `work` with the n-th allocation and all after it failing, n = 1, 2, ... Returns how many failures it took to succeed.
+local function fails_cleanly(work)
+  work()
+  local before = live()
+  for n = 1, 1e5 do
+    C.pgee_fail_allocation(n)
+    local ok, message = pcall(work)
+    C.pgee_fail_allocation(0)
+    if ok then
+      assert.equal(before, live())
+      return n - 1
+    end
+    assert.truthy(tostring(message):find("out of memory", 1, true), tostring(message))
+    assert.equal(before, live(), ("bytes are left after the failure of allocation %d"):format(n))
+  end
+  error "it never succeeded"
+end
+
+describe("when an allocation fails,", function()
+  it("the check itself sees work that loses memory", function()
+    local kept = {}
+    local function loses()
+      kept[#kept + 1] = tensor.new({ 4 }, "F32")
+      tensor.new({ 4 }, "F32")
+    end
+    assert.error_matches(function() fails_cleanly(loses) end, "bytes are left")
+  end)
+
+  it("a tensor and its views", function()
+    local function work()
+      local t = tensor.from { { 1, 2 }, { 3, 4 } }
+      return t:rows(2, 2), t[1]
+    end
+    assert.is_true(fails_cleanly(work) >= 3)
+  end)
+end)
