@@ -88,6 +88,21 @@ for _, task in ipairs { "embed", "classify" } do
   end
 end
 
+--- Bytes held: { weights = packed weights, workspace = of the runners }.
+function Encoder:memory()
+  local weights, workspace, seen = 0, 0, {}
+  for _, runner in pairs(self.runners) do
+    workspace = workspace + runner:bytes()
+    for _, linear in ipairs(runner.lowered.linears) do
+      if not seen[linear.args.w] then
+        seen[linear.args.w] = true
+        weights = weights + linear.args.w.bytes
+      end
+    end
+  end
+  return { weights = weights, workspace = workspace }
+end
+
 --- A class with these methods and `base`'s.
 function Encoder.extend(class)
   class.__index = class

@@ -81,7 +81,9 @@ end
 
 --- Cosine of row i of matrix a with row j of matrix b, F32 tensors of one width; in double.
 function evaluate.cosine(a, i, b, j)
-  local x, y = a:row_pointer(i), b:row_pointer(j)
+  local x, x_stride = a:pointer()
+  local y, y_stride = b:pointer()
+  x, y = x + (i - 1) * x_stride, y + (j - 1) * y_stride
   local xy, xx, yy = 0, 0, 0
   for k = 0, a.shape[2] - 1 do
     xy, xx, yy = xy + x[k] * y[k], xx + x[k] * x[k], yy + y[k] * y[k]
@@ -195,6 +197,9 @@ end
 
 -- The fraction of texts whose nearest other text has the same label.
 local function neighbours(model, set)
+  if type(set.texts[1]) ~= "string" then
+    error(set.path .. ": has labels for pairs of texts, which only a classifier answers", 3)
+  end
   local vectors, right = model:embed(set.texts), 0
   for i = 1, #set.texts do
     local best, label = -2, nil
@@ -209,65 +214,115 @@ local function neighbours(model, set)
     right = right + (label == set.labels[i] and 1 or 0)
   end
   vectors:release()
-  return right / #set.texts
+  return "nearest text has the same label", right / #set.texts
 end
 
--- A file's label is the label's name or its number.
+-- A file's label is the label's name or its number. (Three columns whose last is a number were read as scores.)
 local function label_names(model, set)
   local known, names = {}, {}
-  for i, name in ipairs(model.config.labels) do
-    known[name], known[tostring(i - 1)] = name, known[tostring(i - 1)] or name
+  for i, name in ipairs(model.model.config.labels) do
+    known[tostring(i - 1)] = name
+  end
+  for _, name in ipairs(model.model.config.labels) do
+    known[name] = name
   end
   for i, label in ipairs(set.labels) do
-    names[i] = known[label]
+    names[i] = known[type(label) == "number" and ("%g"):format(label) or label]
     if not names[i] then
-      error(("%s: label %q is none of the model's: %s"):format(set.path, label, table.concat(model.config.labels, ", ")), 3)
+      error(("%s: label %s is none of the model's: %s"):format(set.path, label, table.concat(model.model.config.labels, ", ")), 3)
     end
   end
   return names
 end
 
---- Runs the model over what evaluate.read returned. Returns { metric =, value =, n = }:
---   a classifier and labels: accuracy; a regression and scores: Spearman of its logit; no classifier and pairs with scores:
---   Spearman of the cosine of the embeddings; no classifier and labels: how often the nearest other text has the same label.
+local function regression(model, set)
+  local answers, scores = {}, {}
+  for i, label in ipairs(set.labels) do
+    scores[i] = tonumber(label)
+    if not scores[i] then
+      error(("%s: the model is a regression and needs scores, not labels such as %q"):format(set.path, label), 3)
+    end
+  end
+  for i, answer in ipairs((model:classify(set.texts))) do
+    answers[i] = answer.score
+  end
+  return "Spearman", evaluate.spearman(answers, scores)
+end
+
+local function classification(model, set)
+  local answers, labels = {}, label_names(model, set)
+  for i, answer in ipairs((model:classify(set.texts))) do
+    answers[i] = answer.label
+  end
+  return "accuracy", evaluate.accuracy(answers, labels)
+end
+
+local function similarity(model, set)
+  local a, b = embed_sides(model, set)
+  local cosines = {}
+  for i = 1, #set.texts do
+    cosines[i] = evaluate.cosine(a, i, b, i)
+  end
+  a:release()
+  b:release()
+  return "Spearman", evaluate.spearman(cosines, set.labels)
+end
+
+--- Runs the model over what evaluate.read returned. Returns { metric =, value =, n = }. What is measured:
+--   a classifier  accuracy
+--   a regression  Spearman of its score
+--   an embedder   pairs with scores: Spearman of the cosine of their vectors; texts with labels: how often the nearest other text
+--                 has the same label
 function evaluate.run(model, set)
-  local value, metric
-  if model.task == "classify" then
-    local answers, given = {}, set.labels
-    if model.config.regression then
-      if set.kind ~= "score" then
-        error(set.path .. ": has labels, but the model is a regression and needs scores", 2)
-      end
-      for i, answer in ipairs(model:classify(set.texts)) do
-        answers[i] = answer.score
-      end
-      metric, value = "Spearman", evaluate.spearman(answers, given)
-    else
-      if set.kind == "score" then -- labels that are numbers look like scores
-        given = {}
-        for i, score in ipairs(set.labels) do
-          given[i] = ("%g"):format(score)
-        end
-      end
-      given = label_names(model, { path = set.path, labels = given })
-      for i, answer in ipairs(model:classify(set.texts)) do
-        answers[i] = answer.label
-      end
-      metric, value = "accuracy", evaluate.accuracy(answers, given)
-    end
-  elseif set.kind == "score" then
-    local a, b = embed_sides(model, set)
-    local cosines = {}
-    for i = 1, #set.texts do
-      cosines[i] = evaluate.cosine(a, i, b, i)
-    end
+  local measure = set.kind == "score" and similarity or neighbours
+  if model.model.task == "classify" then
+    measure = model.model.config.problem == "regression" and regression or classification
+  end
+  local metric, value = measure(model, set)
+  return { metric = metric, value = value, n = #set.texts }
+end
+
+---- Distance from FP32 ------------------------------------------------------------------------------------------------
+
+-- Cosines of rows of two matrices with each other: mean and least.
+local function cosines(a, b)
+  local sum, least = 0, math.huge
+  for i = 1, #a do
+    local cosine = evaluate.cosine(a, i, b, i)
+    sum, least = sum + cosine, math.min(least, cosine)
+  end
+  return { mean = sum / #a, least = least }
+end
+
+-- How often two classifiers name the same label.
+local function agreement(model, q, inputs)
+  local reference, test = {}, {}
+  for i, answer in ipairs((model:classify(inputs))) do
+    reference[i] = answer.label
+  end
+  for i, answer in ipairs((q:classify(inputs))) do
+    test[i] = answer.label
+  end
+  return evaluate.accuracy(test, reference)
+end
+
+--- How far a quantized model is from its FP32 model on a list of inputs: { sqnr = of the last hidden states in dB, tokens =
+-- cosines of each token's hidden state with FP32's, { mean =, least = } }, and of an embedder vectors = the same of the texts'
+-- vectors, of a classifier agreement = how often both name the same label.
+function evaluate.distance(model, q, inputs)
+  local reference, test = model:hidden(inputs), q:hidden(inputs)
+  local result = { sqnr = reference:sqnr(test), tokens = cosines(reference, test), n = #inputs }
+  reference:release()
+  test:release()
+  if model.task == "embed" then
+    local a, b = model:embed(inputs), q:embed(inputs)
+    result.vectors = cosines(a, b)
     a:release()
     b:release()
-    metric, value = "Spearman", evaluate.spearman(cosines, set.labels)
-  else
-    metric, value = "nearest neighbour has the same label", neighbours(model, set)
+  elseif model.config.problem ~= "regression" then
+    result.agreement = agreement(model, q, inputs)
   end
-  return { metric = metric, value = value, n = #set.texts }
+  return result
 end
 
 return evaluate

@@ -7,6 +7,7 @@
 --   inputs   the nodes that it reads
 --   rows     what its rows count: "tokens" or "sequences"
 --   width    features in a row
+--   head     true in what is pushed after g.in_head was set: it belongs to a task's head, not to the encoder
 --   ...      the fields that its method sets; passes add their own
 --
 -- Parameters are descriptors, { name =, shape =, tensor = }: a graph can be built and looked at without touching a weight.
@@ -20,6 +21,9 @@ end
 
 --- Appends a node and returns it.
 function Graph:push(node)
+  if self.in_head then
+    node.head = true
+  end
   self.nodes[#self.nodes + 1] = node
   return node
 end

@@ -144,7 +144,11 @@ end
 
 --- model:calibrate(texts, { samples = 256, ... }): see calibrate.lua.
 function Model:calibrate(texts, given)
-  return raise(calibrate.run, self, texts, given)
+  local stats = raise(calibrate.run, self, texts, given)
+  if next(self.runners) == nil then
+    self.memo:release() -- nothing of FP32 is in use
+  end
+  return stats
 end
 
 --- model:quantize { stats =, activations = "static", alpha = ..., ... }: an INT8 model; the settings are those of settings.lua.

@@ -1,7 +1,6 @@
 --- Report: what a model runs, linear by linear, as rows that can be read and a table that prints itself.
 local ffi = require "ffi"
 local linear = require "perigee.linear"
-local operator = require "perigee.operator"
 local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"
 local smooth = require "perigee.passes.smooth"
@@ -15,13 +14,6 @@ Report.__index = Report
 ---- Rows --------------------------------------------------------------------------------------------------------------
 
 local TOKENS = 128 -- that a kernel is named for
-
-local function kernel_name(args, rows)
-  local _, struct = operator.args("linear", args)
-  local name = ffi.new "char[128]"
-  check(C.pgee_linear_kernel(struct, rows, name, 128))
-  return ffi.string(name)
-end
 
 -- How much of the signal an INT8 linear keeps on the calibration sample, in dB: its output before the activation, against FP32.
 local function sqnr(entry, stats)
@@ -52,7 +44,8 @@ local function row_of(entry, stats)
   local quantizer = entry.quantize
   return {
     name = #linears == 1 and linears[1] or node.site.name, linears = linears, N = node.width, K = node.inputs[1].width,
-    precision = node.precision, kernel = kernel_name(entry.args, node.rows == "tokens" and TOKENS or 1),
+    precision = node.precision,
+    kernel = linear.kernel(entry.args.w, node.rows == "tokens" and TOKENS or 1, entry.args.kernel),
     alpha = node.alpha or nil, scale = quantizer and quantizer.scale, zero = quantizer and quantizer.zero,
     mode = quantizer and quantizer.mode, sqnr = sqnr(entry, stats), bytes = entry.args.w.bytes,
   }

@@ -55,7 +55,9 @@ function rules.attention(out, node, old, users)
     out:remove(linear)
   end
   local first = node.inputs[1]
-  local stacked = out:push { op = "linear", inputs = first.inputs, rows = first.rows, width = width, parts = parts }
+  local stacked = out:push {
+    op = "linear", inputs = first.inputs, rows = first.rows, width = width, parts = parts, head = first.head,
+  }
   node.inputs = { stacked }
 end
 

@@ -1,0 +1,29 @@
+#!/usr/bin/env luajit
+--- A BERT in INT8 with static scales: calibrate, smooth, quantize, then judge against FP32 and time.
+--
+--   luajit recipes/bert_static.lua [--model FOLDER] [--calibration FILE] [--eval FILE] ...     (--help says all)
+local here = arg[0]:match "^(.*)/[^/]*$" or "."
+package.path = ("%s/?.lua;%s/../lua/?.lua;%s/../lua/?/init.lua;"):format(here, here, here) .. package.path
+local perigee = require "perigee"
+local common = require "common"
+
+common.main(function()
+  local args = common.arguments("bert_static", "Quantizes a BERT to INT8 with static activation scales.", function(parser)
+    parser:flag("--symmetric", "Activations without a zero point")
+  end)
+
+  local model = perigee.load(args.model, { max_tokens = args.max_tokens })
+
+  -- One pass over some texts tells the range of what every linear reads.
+  local stats = model:calibrate(common.calibration(args), { samples = args.samples })
+
+  -- Everything that is not named has its default; lua/README.md lists the settings.
+  local q = model:quantize {
+    activations = "static", stats = stats, symmetric = args.symmetric, alpha = args.alpha, weights = args.weights,
+    skip = args.skip,
+  }
+
+  local result = common.judge(model, q, args)
+  result.statistics = tostring(stats)
+  common.print_result(result, args, args.explain and q:explain())
+end)

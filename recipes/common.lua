@@ -1,0 +1,188 @@
+--- What the recipes share: their arguments, and how they judge and print. A recipe that you copy can do without it.
+local argparse = require "argparse"
+local bench = require "perigee.bench"
+local cjson = require "cjson"
+local evaluate = require "perigee.evaluate"
+local perigee = require "perigee"
+local report = require "perigee.report"
+
+local common = {}
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
+local DEMO = here .. "/../build/demo/all-MiniLM-L6-v2"
+local CALIBRATION, PAIRS = here .. "/data/calibration.txt", here .. "/data/pairs.tsv"
+
+---- Arguments ---------------------------------------------------------------------------------------------------------
+
+local function alpha(text)
+  if text == "off" then
+    return false
+  end
+  return tonumber(text) or nil, "alpha is a number from 0 to 1, or off"
+end
+
+local function count(text)
+  local n = tonumber(text)
+  return n and n >= 1 and n % 1 == 0 and n or nil, "expected an integer of at least 1, got " .. text
+end
+
+local function is_there(path)
+  local file = io.open(path)
+  return file ~= nil and file:close()
+end
+
+--- The arguments that all recipes have; add(parser) adds a recipe's own. Fields are named as the options are.
+function common.arguments(name, description, add)
+  local parser = argparse(name, description)
+  parser:option("--model", "Folder of a Hugging Face checkpoint. Default: the demo's, which `make demo` fetches")
+  parser:option("--calibration", "Texts to calibrate on, one a line, or a labelled file. Default: recipes/data/calibration.txt")
+  parser:option("--samples", "How many of them to take", 256, count)
+  parser:option("--alpha", "SmoothQuant's alpha, 0 to 1, or off", nil, alpha)
+  parser:option("--skip", "Keep linears in FP32: a name, or a pattern such as 'encoder.layer.0.*'. May be repeated"):count "*"
+  parser:option("--weights", "What one weight scale covers", "row"):choices { "row", "tensor" }
+  parser:option("--eval", "Labelled file to judge by: text TAB label, text TAB text TAB score, or an STS-B file")
+  parser:option("--max-tokens", "Longest text in tokens. Default: what the checkpoint says", nil, count)
+  parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, count)
+  parser:flag("--explain", "Print what runs each linear")
+  parser:flag("--json", "Print one JSON object instead of text")
+  if add then
+    add(parser)
+  end
+  local args = parser:parse()
+  if not args.model then
+    args.model = DEMO
+    if not is_there(DEMO .. "/config.json") then
+      error("there is no demo model in " .. DEMO .. "; `make demo` fetches it, or name a checkpoint with --model", 0)
+    end
+  end
+  args.calibration = args.calibration or CALIBRATION
+  if args.threads then
+    perigee.threads(args.threads)
+  end
+  return args
+end
+
+--- Runs a recipe; its errors end it with one line and status 1.
+function common.main(f)
+  local ok, failure = xpcall(f, function(message)
+    return os.getenv "PERIGEE_TRACE" and debug.traceback(message, 2) or message
+  end)
+  if not ok then
+    io.stderr:write("error: ", tostring(failure), "\n")
+    os.exit(1)
+  end
+end
+
+---- Texts -------------------------------------------------------------------------------------------------------------
+
+local function content(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read "*a"
+  file:close()
+  return text
+end
+
+--- The texts to calibrate on: an iterator. Lines with tabs are a labelled file's: their texts are taken. It is an error to
+-- calibrate on what the model is then judged by.
+function common.calibration(args)
+  if args.eval and content(args.calibration) == content(args.eval) then
+    error(("%s is the file that the model is judged by; calibrate on another one"):format(args.calibration), 0)
+  end
+  local first = perigee.lines(args.calibration)()
+  if not (first and first:find("\t", 1, true)) then
+    return perigee.lines(args.calibration)
+  end
+  return evaluate.read(args.calibration).texts
+end
+
+---- Judging -----------------------------------------------------------------------------------------------------------
+
+local SHAPES = { { 1, 32 }, { 1, 128 }, { 16, 128 } }
+
+local function speed(model, q)
+  local list = {}
+  for _, shape in ipairs(SHAPES) do
+    local B, S = shape[1], math.min(shape[2], model.positions)
+    local inputs = bench.inputs(B, S, model.vocabulary)
+    local times = bench.time {
+      function() model:hidden(inputs):release() end,
+      function() q:hidden(inputs):release() end,
+    }
+    list[#list + 1] = { batch = B, tokens = S, fp32 = times[1], int8 = times[2] }
+  end
+  return list
+end
+
+--- Compares a quantized model with its FP32 model: quality, speed, memory. Returns what print_result prints.
+function common.judge(model, q, args)
+  local result = { model = model.dir, task = model.task, settings = tostring(q.settings), threads = perigee.threads() }
+  local set = evaluate.read(args.eval or PAIRS)
+  if args.eval or model.task == "embed" then
+    local fp32, int8 = evaluate.run(model, set), evaluate.run(q, set)
+    result.metric = { name = fp32.metric, file = set.path, n = fp32.n, fp32 = fp32.value, int8 = int8.value }
+  end
+  local texts = {}
+  for i = 1, math.min(#set.texts, 256) do
+    texts[i] = type(set.texts[i]) == "table" and model.task == "embed" and set.texts[i][1] or set.texts[i]
+  end
+  result.distance = evaluate.distance(model, q, texts)
+  result.speed = speed(model, q)
+  result.memory = { fp32 = model:memory(), int8 = q:memory() }
+  return result
+end
+
+---- Printing ----------------------------------------------------------------------------------------------------------
+
+local function ms(seconds)
+  return ("%.2f"):format(seconds * 1e3)
+end
+
+local function speed_table(list)
+  local rows = { { "texts x tokens", "FP32 ms", "median", "texts/s", "INT8 ms", "median", "texts/s", "INT8 is" } }
+  for i, s in ipairs(list) do
+    rows[i + 1] = {
+      ("%d x %d"):format(s.batch, s.tokens), ms(s.fp32.min), ms(s.fp32.median), ("%.0f"):format(s.batch / s.fp32.min),
+      ms(s.int8.min), ms(s.int8.median), ("%.0f"):format(s.batch / s.int8.min), ("%.2fx faster"):format(s.fp32.min / s.int8.min),
+    }
+  end
+  return report.table(rows)
+end
+
+local function megabytes(bytes)
+  return ("%.1f MB"):format(bytes / 1e6)
+end
+
+--- Prints what judge returned, as text or, if args.json, as one JSON object. head: lines that come first.
+function common.print_result(result, args, explained)
+  if args.json then
+    print(cjson.encode(result))
+    return
+  end
+  local d, m = result.distance, result.metric
+  print(("model       %s (%s)"):format(result.model, result.task))
+  print(("settings    %s"):format(result.settings))
+  print(("statistics  %s"):format(result.statistics or "none: nothing is smoothed"))
+  print(("threads     %d"):format(result.threads))
+  if explained then
+    print("\n" .. tostring(explained))
+  end
+  print(("\nquality against FP32, %d inputs"):format(d.n))
+  print(("  hidden states   SQNR %.1f dB; cosine of a token's: mean %.5f, least %.5f"):format(d.sqnr, d.tokens.mean,
+    d.tokens.least))
+  if d.vectors then
+    print(("  text vectors    cosine: mean %.5f, least %.5f"):format(d.vectors.mean, d.vectors.least))
+  end
+  if d.agreement then
+    print(("  labels          the same for %.2f %%"):format(100 * d.agreement))
+  end
+  if m then
+    print(("  %s on %s (%d): FP32 %.4f, INT8 %.4f"):format(m.name, m.file, m.n, m.fp32, m.int8))
+  end
+  print("\nspeed (least and median time; the two take turns)")
+  print("  " .. speed_table(result.speed):gsub("\n", "\n  "))
+  print("\nmemory          FP32       INT8")
+  print(("  weights  %9s  %9s"):format(megabytes(result.memory.fp32.weights), megabytes(result.memory.int8.weights)))
+  print(("  runs     %9s  %9s"):format(megabytes(result.memory.fp32.workspace), megabytes(result.memory.int8.workspace)))
+end
+
+return common
