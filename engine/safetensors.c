@@ -81,9 +81,12 @@ static int by_name(const void *a, const void *b) {
   return strcmp(**x, **y);
 }
 
+/* By offset; of two at the same place the one that ends first, then the one that stands first in the header. */
 static int by_begin(const void *a, const void *b) {
   const entry *x = *(const entry *const *)a, *y = *(const entry *const *)b;
-  return x->begin != y->begin ? (x->begin < y->begin ? -1 : 1) : (x->end > y->end) - (x->end < y->end);
+  if (x->begin != y->begin)
+    return x->begin < y->begin ? -1 : 1;
+  return x->end != y->end ? (x->end < y->end ? -1 : 1) : (x > y) - (x < y);
 }
 
 static int list_sort(list *l, int (*compare)(const void *, const void *)) {

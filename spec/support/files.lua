@@ -38,8 +38,10 @@ end
 
 function files.clean()
   for _, path in ipairs(files.made) do
-    assert(path:match "^/tmp/")
-    os.execute("rm -r " .. path)
+    if not os.remove(path) then
+      assert(path:match "^/tmp/[%w_]+$")
+      os.execute("rm -rf " .. path)
+    end
   end
   files.made = {}
 end
