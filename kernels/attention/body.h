@@ -24,19 +24,25 @@ static void pack_keys(float *keys, const attention *a) {
 }
 
 /* c[rows][n] = a[rows][k] b[k][n], tile by tile. */
-static void multiply(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int64_t rows, int n) {
+static void multiply(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int64_t rows,
+                     int n) {
   for (int64_t t = 0; t < rows; t += TILE_M_F32) {
     int m = rows - t < TILE_M_F32 ? (int)(rows - t) : TILE_M_F32;
     NAME(gemm_f32)(c + t * ldc, ldc, a + t * lda, lda, b, ldb, k, m, n);
   }
 }
 
-/* exp(s * scale - max s * scale) in place of s; returns 1 over the sum. */
-INLINE float softmax_row(float *s, float scale, int64_t S) {
+/* The largest of a row of scores; NaN is not seen. */
+INLINE float row_top(const float *s, int64_t S) {
   v16 least = vsplat(-INFINITY), most = least;
   LANES(S, most = vmax(vfirst(vload(s + k, n), least, n), most));
-  v16 factor = vsplat(scale), top = vsplat(-(vgreatest(most) * scale)), sum = vsplat(0);
-  LANES(S, v16 p = vexp(vfma(vload(s + k, n), factor, top)); vstore(s + k, p, n); sum = vadd(sum, vfirst(p, vsplat(0), n)));
+  return vgreatest(most);
+}
+
+/* exp(s * scale - top) in place of s; returns 1 over the sum. */
+INLINE float row_exp(float *s, float scale, float top, int64_t S) {
+  v16 factor = vsplat(scale), shift = vsplat(-top), sum = vsplat(0);
+  LANES(S, v16 p = vexp(vfma(vload(s + k, n), factor, shift)); vstore(s + k, p, n); sum = vadd(sum, vfirst(p, vsplat(0), n)));
   return 1.0f / vsum(sum);
 }
 
@@ -57,11 +63,13 @@ void NAME(attention_f32)(const attention *a, int64_t q0, int64_t q1, float *scra
   pack_keys(keys, a);
   for (int64_t t = q0; t < q1; t += QUERIES) {
     int64_t rows = q1 - t < QUERIES ? q1 - t : QUERIES;
-    float inverse[QUERIES];
+    float top[QUERIES], inverse[QUERIES];
     for (int64_t s = 0; s < S; s += 64)
       multiply(scores + s, ld_scores, a->q + t * a->ld, a->ld, keys + s * D, 64, D, rows, S - s < 64 ? (int)(S - s) : 64);
+    for (int64_t i = 0; i < rows; i++) /* a loop of its own: the exponentials need not wait for their row's maximum */
+      top[i] = row_top(scores + i * ld_scores, S) * a->scale;
     for (int64_t i = 0; i < rows; i++)
-      inverse[i] = softmax_row(scores + i * ld_scores, a->scale, S);
+      inverse[i] = row_exp(scores + i * ld_scores, a->scale, top[i], S);
     for (int64_t d = 0; d < D; d += 64) {
       int n = D - d < 64 ? (int)(D - d) : 64;
       multiply(context, 64, scores, ld_scores, a->v + d, a->ld, S, rows, n);

@@ -6,20 +6,20 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-#define EACH_ROW(do) do(0) do(1) do(2) do(3) do(4) do(5)
+#define EACH_ROW(of) of(0) of(1) of(2) of(3) of(4) of(5)
 #define ZERO(i) __m256 c##i##0 = _mm256_setzero_ps(), c##i##1 = c##i##0;
-#define STEP(i)                                   \
-  if (m > i) {                                    \
+#define STEP(i)                                      \
+  if (m > i) {                                       \
     __m256 x = _mm256_broadcast_ss(a + i * lda + p); \
-    c##i##0 = _mm256_fmadd_ps(x, b0, c##i##0);    \
-    if (vectors > 1)                              \
-      c##i##1 = _mm256_fmadd_ps(x, b1, c##i##1);  \
+    c##i##0 = _mm256_fmadd_ps(x, b0, c##i##0);       \
+    if (vectors > 1)                                 \
+      c##i##1 = _mm256_fmadd_ps(x, b1, c##i##1);     \
   }
-#define STORE(i)                                           \
-  if (m > i) {                                             \
+#define STORE(i)                                               \
+  if (m > i) {                                                 \
     store(c + i * ldc, c##i##0, masked && vectors == 1, last); \
-    if (vectors > 1)                                       \
-      store(c + i * ldc + 8, c##i##1, masked, last);       \
+    if (vectors > 1)                                           \
+      store(c + i * ldc + 8, c##i##1, masked, last);           \
   }
 
 INLINE __m256 load(const float *b, int masked, __m256i last) { return masked ? _mm256_maskload_ps(b, last) : _mm256_loadu_ps(b); }

@@ -7,28 +7,28 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-#define EACH_ROW(do) do(0) do(1) do(2) do(3) do(4) do(5)
+#define EACH_ROW(of) of(0) of(1) of(2) of(3) of(4) of(5)
 #define ZERO(i) __m512 c##i##0 = _mm512_setzero_ps(), c##i##1 = c##i##0, c##i##2 = c##i##0, c##i##3 = c##i##0;
-#define STEP(i)                                     \
-  if (m > i) {                                      \
-    __m512 x = _mm512_set1_ps(a[i * lda + p]);      \
-    c##i##0 = _mm512_fmadd_ps(x, b0, c##i##0);      \
-    if (vectors > 1)                                \
-      c##i##1 = _mm512_fmadd_ps(x, b1, c##i##1);    \
-    if (vectors > 2)                                \
-      c##i##2 = _mm512_fmadd_ps(x, b2, c##i##2);    \
-    if (vectors > 3)                                \
-      c##i##3 = _mm512_fmadd_ps(x, b3, c##i##3);    \
+#define STEP(i)                                  \
+  if (m > i) {                                   \
+    __m512 x = _mm512_set1_ps(a[i * lda + p]);   \
+    c##i##0 = _mm512_fmadd_ps(x, b0, c##i##0);   \
+    if (vectors > 1)                             \
+      c##i##1 = _mm512_fmadd_ps(x, b1, c##i##1); \
+    if (vectors > 2)                             \
+      c##i##2 = _mm512_fmadd_ps(x, b2, c##i##2); \
+    if (vectors > 3)                             \
+      c##i##3 = _mm512_fmadd_ps(x, b3, c##i##3); \
   }
-#define LOAD(j) vectors <= j ? _mm512_setzero_ps() : vectors == j + 1 ? _mm512_maskz_loadu_ps(last, b + 16 * j) : _mm512_loadu_ps(b + 16 * j)
-#define STORE(i)                                    \
-  if (m > i) {                                      \
-    store(c + i * ldc, c##i##0, 0, vectors, last);  \
-    store(c + i * ldc, c##i##1, 1, vectors, last);  \
-    store(c + i * ldc, c##i##2, 2, vectors, last);  \
-    store(c + i * ldc, c##i##3, 3, vectors, last);  \
+#define LOAD(j) \
+  vectors <= j ? _mm512_setzero_ps() : vectors == j + 1 ? _mm512_maskz_loadu_ps(last, b + 16 * j) : _mm512_loadu_ps(b + 16 * j)
+#define STORE(i)                                   \
+  if (m > i) {                                     \
+    store(c + i * ldc, c##i##0, 0, vectors, last); \
+    store(c + i * ldc, c##i##1, 1, vectors, last); \
+    store(c + i * ldc, c##i##2, 2, vectors, last); \
+    store(c + i * ldc, c##i##3, 3, vectors, last); \
   }
-
 
 INLINE void store(float *c, __m512 x, int j, int vectors, __mmask16 last) {
   if (vectors == j + 1)
@@ -58,7 +58,8 @@ INLINE void rows(float *c, int64_t ldc, const float *a, int64_t lda, const float
   }
 }
 
-void gemm_f32_avx512vnni(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n) {
+void gemm_f32_avx512vnni(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m,
+                         int n) {
   switch (m) {
   case 1: rows(c, ldc, a, lda, b, ldb, k, 1, n); break;
   case 2: rows(c, ldc, a, lda, b, ldb, k, 2, n); break;

@@ -77,7 +77,8 @@ void NAME(range)(float *ranges, const float *x, int64_t ldx, const float *mul, i
 /* ---- Tile epilogues ----------------------------------------------------------------------------------------------- */
 
 /* n lanes from column k on, of rows t0 to t0 + m. c holds int32 if `integer`, else float. */
-INLINE void columns(const epilogue *given, const char *c, int64_t ldc, int64_t t0, int m, int64_t k, int n, int integer, int activation) {
+INLINE void columns(const epilogue *given, const char *c, int64_t ldc, int64_t t0, int m, int64_t k, int n, int integer,
+                    int activation) {
   const epilogue e = *given; /* a copy, which no store can change */
   v16 bias = vload(e.bias + k, n), scale = integer ? vload(e.scale + k, n) : bias, mul = e.q ? vload(e.q_mul + k, n) : bias;
   v16 lo = vsplat((float)e.q_lo), hi = vsplat((float)e.q_hi);
@@ -103,7 +104,8 @@ INLINE void columns(const epilogue *given, const char *c, int64_t ldc, int64_t t
   }
 }
 
-INLINE void tile(const epilogue *e, const void *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width, int integer, int activation) {
+INLINE void tile(const epilogue *e, const void *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width, int integer,
+                 int activation) {
   LANES(width, columns(e, (const char *)c + 4 * k, ldc, t0, m, n0 + k, n, integer, activation));
 }
 
@@ -173,8 +175,8 @@ INLINE v16 load_as(const void *row, int dtype, int64_t k, int n) {
   return dtype == PGEE_F32 ? vload(p + 4 * k, n) : dtype == PGEE_F16 ? vload_f16(p + 2 * k, n) : vload_bf16(p + 2 * k, n);
 }
 
-void NAME(embed)(float *y, const void *word, int word_dtype, const void *position, int position_dtype, const void *type, int type_dtype,
-                 int64_t width) {
+void NAME(embed)(float *y, const void *word, int word_dtype, const void *position, int position_dtype, const void *type,
+                 int type_dtype, int64_t width) {
   LANES(width, v16 v = load_as(word, word_dtype, k, n); if (type) v = vadd(v, load_as(type, type_dtype, k, n));
         if (position) v = vadd(v, load_as(position, position_dtype, k, n)); vstore(y + k, v, n));
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Finds the polynomials of functions.h and prints them as C. Needs numpy alone; run it again after changing a degree or a range.
+"""Prints coefficients.h: the polynomials of functions.h. Needs numpy alone; run it again after changing a degree or a range.
 
 Each is a weighted minimax fit by Lawson's iteration (C. L. Lawson, 1961): least squares in a Chebyshev basis whose weights grow
 where the error is large. A constraint (a value that must be met exactly) is divided out first. The largest weighted error
@@ -64,6 +64,8 @@ def gelu(name, tail, c, degree):
     table(name + "_odd", None, q[1::2])
 
 
+print("""/* coefficients.h: the polynomials of functions.h, highest power first. Printed by coefficients.py. */
+/* clang-format off */""")
 gelu("gelu_erf", lambda a: erfc(a / math.sqrt(2)) / 2, 16 / 3, 15)
 gelu("gelu_tanh", lambda a: (1 - np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a ** 3))) / 2, 16 / 3, 16)
 

@@ -7,56 +7,32 @@
  *   gelu   at most GELU_ERROR * max(1, |x|) off x / 2 * (1 + erf(x / sqrt 2)), and as much off the tanh form of Hendrycks and Gimpel 2016
  */
 #include "../../engine/perigee.h"
+#include "coefficients.h"
 
 /* Runs the statement for k = 0, 16, ... with n lanes each: a constant 16 but for the last ones. */
-#define LANES(width, statement)                 \
-  do {                                          \
-    int64_t k = 0;                              \
-    for (; k + 16 <= (width); k += 16) {        \
-      enum { n = 16 };                          \
-      statement;                                \
-    }                                           \
-    if (k < (width)) {                          \
-      int n = (int)((width)-k);                 \
-      statement;                                \
-    }                                           \
+#define LANES(width, statement)          \
+  do {                                   \
+    int64_t k = 0;                       \
+    for (; k + 16 <= (width); k += 16) { \
+      enum { n = 16 };                   \
+      statement;                         \
+    }                                    \
+    if (k < (width)) {                   \
+      int n = (int)((width)-k);          \
+      statement;                         \
+    }                                    \
   } while (0)
 
-/* degree 15, error 6.9e-08; the coefficients of t^0, t^2, ... and t^1, t^3, ... */
-static const float gelu_erf_even[] = {
-  0x1.99104cp-8f, -0x1.527c44p-5f, 0x1.c9ee62p-4f, -0x1.e2a058p-4f, -0x1.581110p-4f,
-  0x1.0d8afap-2f, 0x1.ba93cep-4f, 0x1.f60f00p-9f,
-};
-static const float gelu_erf_odd[] = {
-  -0x1.2f5aecp-8f, 0x1.61c964p-6f, -0x1.a89138p-6f, -0x1.d0adf0p-5f, 0x1.a62b5cp-3f,
-  -0x1.1eb87ep-3f, -0x1.c2b682p-3f, -0x1.f1e882p-6f,
-};
-/* degree 16, error 5.3e-08; the coefficients of t^0, t^2, ... and t^1, t^3, ... */
-static const float gelu_tanh_even[] = {
-  0x1.7db620p-9f, -0x1.3a1adcp-7f, -0x1.56701cp-8f, 0x1.18c8a6p-4f, -0x1.772ad0p-4f,
-  -0x1.674350p-4f, 0x1.091524p-2f, 0x1.c316f0p-4f, 0x1.ded600p-9f,
-};
-static const float gelu_tanh_odd[] = {
-  -0x1.74aecap-8f, 0x1.dd505ep-6f, -0x1.8d76b0p-5f, -0x1.46839ap-6f, 0x1.5fbd44p-3f,
-  -0x1.f5628ep-4f, -0x1.cae72ap-3f, -0x1.efda54p-6f,
-};
-/* relative error of 1 + r + r * r * P(r): 3.8e-09 */
-static const float exp_tail[] = {
-  0x1.6a2434p-10f, 0x1.1239e2p-7f, 0x1.5558f2p-5f, 0x1.555492p-3f, 0x1.fffffcp-2f,
-};
-/* relative error of x + x * u * P(u): 8.6e-09 */
-static const float tanh_near[] = {
-  -0x1.75e1cap-8f, 0x1.52269ap-6f, -0x1.b83c5ap-5f, 0x1.110726p-3f, -0x1.555532p-2f,
-};
-
-/* Horner's scheme, highest power first, up to 9 coefficients. Written out: neither compiler unrolls the loop reliably. */
+/* Horner's scheme, highest power first, 2 to 9 coefficients. Written out: neither compiler unrolls a loop here reliably. */
 INLINE v16 polynomial(v16 t, const float *c, int count) {
-  v16 p = vsplat(c[0]);
-#define TERM(i)  \
-  if (count > i) \
-    p = vfma(p, t, vsplat(c[i]));
-  TERM(1) TERM(2) TERM(3) TERM(4) TERM(5) TERM(6) TERM(7) TERM(8)
-#undef TERM
+  v16 p = vfma(vsplat(c[0]), t, vsplat(c[1]));
+  p = count > 2 ? vfma(p, t, vsplat(c[2])) : p;
+  p = count > 3 ? vfma(p, t, vsplat(c[3])) : p;
+  p = count > 4 ? vfma(p, t, vsplat(c[4])) : p;
+  p = count > 5 ? vfma(p, t, vsplat(c[5])) : p;
+  p = count > 6 ? vfma(p, t, vsplat(c[6])) : p;
+  p = count > 7 ? vfma(p, t, vsplat(c[7])) : p;
+  p = count > 8 ? vfma(p, t, vsplat(c[8])) : p;
   return p;
 }
 #define POLYNOMIAL(t, c) polynomial(t, c, (int)(sizeof(c) / sizeof *(c)))
@@ -86,10 +62,10 @@ INLINE v16 vtanh(v16 x) {
 /* max(0, x) - a Q(a), a = |x|: x times the normal distribution's cumulative function is x less its upper tail for x > 0 and the
  * tail of -x otherwise. Q approximates the tail up to 16/3 and is exactly 0 there and beyond; t runs from -1 to 1. Even and odd powers are
  * summed apart: two short chains of fma keep a core busier than one long one. */
-#define GELU(x, q)                                                                      \
-  v16 a = vmin(vsplat(0x1.555556p2f), vabs(x));                                         \
-  v16 t = vfma(a, vsplat(0.375f), vsplat(-1)), u = vmul(t, t);                          \
-  v16 tail = vfma(POLYNOMIAL(u, q##_odd), t, POLYNOMIAL(u, q##_even));                  \
+#define GELU(x, q)                                                     \
+  v16 a = vmin(vsplat(0x1.555556p2f), vabs(x));                        \
+  v16 t = vfma(a, vsplat(0.375f), vsplat(-1)), u = vmul(t, t);         \
+  v16 tail = vfma(POLYNOMIAL(u, q##_odd), t, POLYNOMIAL(u, q##_even)); \
   return vfnma(a, tail, vmax(vsplat(0), x))
 INLINE v16 vgelu(v16 x) { GELU(x, gelu_erf); }
 INLINE v16 vgelu_tanh(v16 x) { GELU(x, gelu_tanh); }

@@ -75,7 +75,8 @@ INLINE v16 vnan(v16 x, v16 y) {
 INLINE v16 vfirst(v16 x, v16 y, int n) {
   if (n == 16)
     return x;
-  return (v16){_mm256_blendv_ps(y.a, x.a, _mm256_castsi256_ps(lanes_a(n))), _mm256_blendv_ps(y.b, x.b, _mm256_castsi256_ps(lanes_b(n)))};
+  return (v16){_mm256_blendv_ps(y.a, x.a, _mm256_castsi256_ps(lanes_a(n))),
+               _mm256_blendv_ps(y.b, x.b, _mm256_castsi256_ps(lanes_b(n)))};
 }
 INLINE v16 vexponent(v16 x) {
   return (v16){_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x.a), 23)),
@@ -96,7 +97,8 @@ INLINE float vgreatest(v16 x) { REDUCE(x, _mm256_max_ps, _mm_max_ps); }
 INLINE v16i visplat(int32_t x) { return (v16i){_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
 INLINE v16i viload(const int32_t *p, int n) {
   if (n == 16)
-    return (v16i){_mm256_loadu_si256((const __m256i *)(const void *)p), _mm256_loadu_si256((const __m256i *)(const void *)(p + 8))};
+    return (v16i){_mm256_loadu_si256((const __m256i *)(const void *)p),
+                  _mm256_loadu_si256((const __m256i *)(const void *)(p + 8))};
   return (v16i){_mm256_maskload_epi32(p, lanes_a(n)), _mm256_maskload_epi32(p + 8, lanes_b(n))};
 }
 INLINE v16i viadd(v16i x, v16i y) { return (v16i){_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)}; }

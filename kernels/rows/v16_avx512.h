@@ -41,10 +41,10 @@ INLINE v16 vfirst(v16 a, v16 b, int n) { return n == 16 ? a : _mm512_mask_blend_
 INLINE v16 vexponent(v16 a) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a), 23)); }
 
 /* Lanes i and i + 8, i + 4, i + 2, i + 1. */
-#define REDUCE(a, by8, by4)                                                            \
-  __m256 h = by8(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));             \
-  __m128 q = by4(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));              \
-  q = by4(q, _mm_movehl_ps(q, q));                                                     \
+#define REDUCE(a, by8, by4)                                                \
+  __m256 h = by8(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1)); \
+  __m128 q = by4(_mm256_castps256_ps128(h), _mm256_extractf128_ps(h, 1));  \
+  q = by4(q, _mm_movehl_ps(q, q));                                         \
   return _mm_cvtss_f32(by4(q, _mm_movehdup_ps(q)))
 INLINE float vsum(v16 a) { REDUCE(a, _mm256_add_ps, _mm_add_ps); }
 INLINE float vleast(v16 a) { REDUCE(a, _mm256_min_ps, _mm_min_ps); }
