@@ -3,7 +3,7 @@
 --   local packed = require "perigee.packed"
 --   local w = packed.new(W)                          -- W: a tensor [N][K]; s8, one scale for each of its N rows
 --   local w = packed.new({ Q, K, V }, { smooth = s })  -- three weights that read one input, stacked
---   w.N, w.K, w.dtype, w.bytes                       -- 1152, 384, "s8", 447488
+--   w.N, w.K, w.dtype, w.bytes                       -- 1152, 384, "s8", 456192
 --   w.scales, w.sums                                 -- tensors: F32 [N], I32 [N] (s8 only)
 --   w:unpack()                                       -- I8 [N][K]: W[n][k] is about w:unpack()[n][k] * w.scales[n]
 local ffi = require "ffi"

@@ -122,7 +122,7 @@ end
 
 local known = { scale = true, zero = true, symmetric = true, smooth = true, per = true, batch = true }
 
---- For modules: what quantize was given, as the fields of a quantizer for rows of K: mode, symmetric, zero, m, and scale if static.
+--- For modules: what quantize was given, as the fields of a quantizer for rows of K: mode, symmetric, zero, m; scale if static.
 function M.quantizer(given, K, what, level)
   level = (level or 1) + 1
   given = options.check(given, known, what, level)

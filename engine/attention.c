@@ -1,0 +1,134 @@
+/* attention.c: softmax(Q K^T scale) V for each sequence and head.
+ *
+ * The work is a list of rows, query by query, head by head, sequence by sequence. A row of a sequence of length S costs S. Threads take
+ * contiguous parts of the list of equal cost; a part may begin and end in the middle of a head.
+ */
+#include "numbers.h"
+#include "operator.h"
+#include "status.h"
+
+static int check(const void *args) {
+  const pgee_attention_args *a = args;
+  TRY(tensor_expect(a->qkv, "qkv", PGEE_F32, 2, -1, -1));
+  int64_t width = a->qkv->shape[1], H = width / 3;
+  if (a->qkv->rows == PGEE_SEQUENCES)
+    return fail(PGEE_ARGUMENT, "qkv has a row for each sequence, expected one for each token");
+  if (a->heads < 1 || width == 0 || width % 3 != 0 || H % a->heads != 0)
+    return fail(PGEE_ARGUMENT, "qkv is %lld wide, expected 3 times a multiple of %lld heads", (long long)width, (long long)a->heads);
+  if (is_nonfinite(a->scale))
+    return fail(PGEE_ARGUMENT, "scale is %g", (double)a->scale);
+  if (a->y)
+    TRY(expect_output_like(a->y, "y", PGEE_F32, a->qkv, H));
+  else if (a->quantize.mode == 0)
+    return fail(PGEE_ARGUMENT, "neither y nor quantize: there is no output");
+  return quantizer_check(&a->quantize, 1u | 1u << PGEE_STATIC, a->qkv, H);
+}
+
+static int check_batch(const void *args, const pgee_batch *batch, int64_t S) {
+  (void)S;
+  return expect_tokens(((const pgee_attention_args *)args)->qkv, "qkv", batch);
+}
+
+static int64_t head_width(const pgee_attention_args *a) { return a->qkv->shape[1] / 3 / a->heads; }
+
+static int64_t scratch(const void *args, int64_t T, int64_t S) {
+  (void)T;
+  return attention_scratch(S, head_width(args)) * (int64_t)sizeof(float);
+}
+
+/* ---- Who does what ------------------------------------------------------------------------------------------------ */
+
+/* A place in the list of rows. */
+typedef struct place {
+  int64_t sequence, head, row;
+} place;
+
+enum { GRAIN = 8 }; /* rows that the kernel likes to take together */
+
+static int64_t length_of(const pgee_batch *batch, int64_t b) { return batch->starts[b + 1] - batch->starts[b]; }
+
+/* Where the part of thread `thread` begins: the same answer for all threads, so that parts meet. */
+static place begin_of(const pgee_batch *batch, int64_t heads, int thread, int threads) {
+  int64_t total = 0, b = 0;
+  for (int64_t i = 0; i < batch->B; i++)
+    total += heads * length_of(batch, i) * length_of(batch, i);
+  int64_t part = total / threads, at = part * thread + total % threads * thread / threads;
+  for (; b < batch->B; b++) {
+    int64_t S = length_of(batch, b), cost = heads * S * S;
+    if (at < cost) {
+      int64_t grain = part >= 20 * GRAIN * S ? GRAIN : 1, row = (at % (S * S) / S + grain / 2) / grain * grain;
+      return row < S ? (place){b, at / (S * S), row} : (place){b, at / (S * S) + 1, 0};
+    }
+    at -= cost;
+  }
+  return (place){b, 0, 0};
+}
+
+static int before(place a, place b) {
+  return a.sequence != b.sequence ? a.sequence < b.sequence : a.head != b.head ? a.head < b.head : a.row < b.row;
+}
+
+/* The rows of one head that come next in a part, first to last, and moves on. 0 at the part's end. */
+static int next_rows(place *at, place end, const pgee_batch *batch, int64_t heads, place *head, int64_t *last) {
+  if (at->head == heads)
+    *at = (place){at->sequence + 1, 0, 0};
+  if (!before(*at, end))
+    return 0;
+  *head = *at;
+  *last = end.sequence == at->sequence && end.head == at->head ? end.row : length_of(batch, at->sequence);
+  *at = (place){at->sequence, at->head + 1, 0};
+  return 1;
+}
+
+static void run_head(const pgee_attention_args *a, const context *c, place p, int64_t last) {
+  int64_t H = a->qkv->shape[1] / 3, D = head_width(a), start = c->batch->starts[p.sequence], column = p.head * D;
+  const float *q = floats(a->qkv) + start * a->qkv->stride + column;
+  attention k = {
+      .q = q,
+      .k = q + H,
+      .v = q + 2 * H,
+      .ld = a->qkv->stride,
+      .S = length_of(c->batch, p.sequence),
+      .D = D,
+      .scale = a->scale,
+      .y = a->y ? floats(a->y) + start * a->y->stride + column : NULL,
+      .ldy = stride_of(a->y),
+      .quantize = quantizer_lower(&a->quantize),
+  };
+  if (k.quantize.mode != QUANTIZE_NONE) {
+    k.quantize.q += start * k.quantize.ldq + column;
+    k.quantize.mul += column;
+  }
+  c->k->attention_f32(&k, p.row, last, (float *)c->scratch);
+}
+
+static void run(const void *args, const context *c) {
+  const pgee_attention_args *a = args;
+  place at = begin_of(c->batch, a->heads, c->thread, c->threads), end = begin_of(c->batch, a->heads, c->thread + 1, c->threads), p;
+  int64_t last;
+  while (next_rows(&at, end, c->batch, a->heads, &p, &last))
+    run_head(a, c, p, last);
+}
+
+/* Two products for each pair of query and key, over D. */
+static int64_t work(const void *args, const context *c) {
+  const pgee_attention_args *a = args;
+  place at = begin_of(c->batch, a->heads, c->thread, c->threads), end = begin_of(c->batch, a->heads, c->thread + 1, c->threads), p;
+  int64_t last, sum = 0;
+  while (next_rows(&at, end, c->batch, a->heads, &p, &last))
+    sum += (last - p.row) * length_of(c->batch, p.sequence) * 2 * head_width(a);
+  return sum;
+}
+
+const operator op_attention = {
+    .name = "attention",
+    .args_bytes = sizeof(pgee_attention_args),
+    .fields = {FIELD(FIELD_READ, pgee_attention_args, qkv), FIELD(FIELD_WRITE, pgee_attention_args, y),
+               QUANTIZER_FIELDS(pgee_attention_args)},
+    .check = check,
+    .needs_batch = needs_always,
+    .check_batch = check_batch,
+    .scratch = scratch,
+    .run = run,
+    .work = work,
+};

@@ -1,0 +1,180 @@
+/* linear.c: y = activation(x W^T + bias) + residual, tile by tile, never more than a tile away from the accumulators.
+ *
+ * The work is a list of rows, panel by panel: panel 0's rows, panel 1's, ... Threads take contiguous parts of it, equal in rows: a
+ * panel stays in the cache of the thread that goes through its rows, and two threads share at most one panel.
+ */
+#include <stdio.h>
+
+#include "numbers.h"
+#include "operator.h"
+#include "status.h"
+
+/* ---- Checks ------------------------------------------------------------------------------------------------------- */
+
+static int check_s8(const pgee_linear_args *a) {
+  TRY(expect_u8_stride(a->x, "x"));
+  TRY(expect_vector(a->scale, "scale", a->w->N));
+  if (!a->row_scale && !a->row_zero)
+    return a->zero >= 0 && a->zero <= 255 ? PGEE_OK : fail(PGEE_ARGUMENT, "zero is %d, expected 0 to 255", a->zero);
+  if (a->zero != 0)
+    return fail(PGEE_ARGUMENT, "zero is %d beside row_scale and row_zero, expected 0", a->zero);
+  TRY(expect_like(a->row_scale, "row_scale", PGEE_F32, a->x, 0));
+  return expect_like(a->row_zero, "row_zero", PGEE_S32, a->x, 0);
+}
+
+static int check_f32(const pgee_linear_args *a) {
+  if (a->scale || a->row_scale || a->row_zero || a->zero != 0)
+    return fail(PGEE_ARGUMENT, "scale, zero, row_scale and row_zero are for INT8 weights, these are FP32");
+  return PGEE_OK;
+}
+
+static int check(const void *args) {
+  const pgee_linear_args *a = args;
+  if (!a->w)
+    return fail(PGEE_ARGUMENT, "w is missing, expected a packed weight");
+  int64_t N = a->w->N;
+  TRY(tensor_expect(a->x, "x", a->w->dtype == PGEE_S8 ? PGEE_U8 : PGEE_F32, 2, -1, a->w->K));
+  TRY(a->w->dtype == PGEE_S8 ? check_s8(a) : check_f32(a));
+  if (a->bias)
+    TRY(expect_vector(a->bias, "bias", N));
+  if (a->activation < PGEE_IDENTITY || a->activation > PGEE_TANH)
+    return fail(PGEE_ARGUMENT, "activation is %d, expected PGEE_IDENTITY to PGEE_TANH", a->activation);
+  if (a->kernel != PGEE_AUTO && a->kernel != PGEE_ONEDNN)
+    return fail(PGEE_ARGUMENT, "kernel is %d, expected PGEE_AUTO or PGEE_ONEDNN", a->kernel);
+  if (a->kernel == PGEE_ONEDNN)
+    return fail(PGEE_UNSUPPORTED, "this library was built without oneDNN");
+  if (a->residual)
+    TRY(expect_like(a->residual, "residual", PGEE_F32, a->x, N));
+  if (a->y)
+    TRY(expect_output_like(a->y, "y", PGEE_F32, a->x, N));
+  else if (a->quantize.mode == 0)
+    return fail(PGEE_ARGUMENT, "neither y nor quantize: there is no output");
+  return quantizer_check(&a->quantize, 1u | 1u << PGEE_STATIC, a->x, N);
+}
+
+/* ---- Tiles -------------------------------------------------------------------------------------------------------- */
+
+static epilogue lower(const pgee_linear_args *a) {
+  quantizer q = quantizer_lower(&a->quantize);
+  return (epilogue){
+      .scale = floats(a->scale),
+      .bias = a->bias ? floats(a->bias) : a->w->zeros,
+      .wsum = a->w->sums,
+      .zero = a->zero,
+      .row_scale = floats(a->row_scale),
+      .row_zero = a->row_zero ? a->row_zero->data : NULL,
+      .activation = a->activation,
+      .residual = floats(a->residual),
+      .ld_residual = stride_of(a->residual),
+      .y = floats(a->y),
+      .ldy = stride_of(a->y),
+      .q = q.q,
+      .ldq = q.ldq,
+      .q_mul = q.mul,
+      .q_zero = q.zero,
+      .q_lo = q.lo,
+      .q_hi = q.hi,
+  };
+}
+
+/* Rows first to last of one panel. `next`: the panel that this thread goes on with, or NULL. */
+static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last,
+                     const int8_t *next) {
+  _Alignas(64) int32_t c[MAX_TILE_M * PANEL];
+  const pgee_packed *w = a->w;
+  const int8_t *b = (const int8_t *)(w->bytes + panel * w->panel_bytes);
+  int64_t kblocks = w->panel_bytes / (64 * PANEL), n0 = panel * PANEL;
+  int n = (int)least(PANEL, w->N - n0);
+  for (int64_t t = first, half = 0; t < last; t += k->tile_m, half++) {
+    int m = (int)least(k->tile_m, last - t);
+    const int8_t *fetch = next && half < 2 ? next + half * kblocks * NEXT_BYTES : NULL;
+    k->gemm_u8s8(c, (const uint8_t *)a->x->data + t * a->x->stride, a->x->stride, b, kblocks, m, fetch);
+    k->epilogue_s32(e, c, PANEL, t, m, n0, n);
+  }
+}
+
+static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last) {
+  _Alignas(64) float c[MAX_TILE_M * PANEL];
+  const pgee_packed *w = a->w;
+  const float *b = (const float *)(w->bytes + panel * w->panel_bytes);
+  int64_t n0 = panel * PANEL;
+  int n = (int)least(PANEL, w->N - n0);
+  for (int64_t t = first; t < last; t += k->tile_m_f32) {
+    int m = (int)least(k->tile_m_f32, last - t);
+    k->gemm_f32(c, PANEL, floats(a->x) + t * a->x->stride, a->x->stride, b, PANEL, w->K, m, n);
+    k->epilogue_f32(e, c, PANEL, t, m, n0, n);
+  }
+}
+
+/* ---- Who does what ------------------------------------------------------------------------------------------------ */
+
+/* Where the part of thread `thread` begins in the list of rows. At a whole tile where that moves it by little. */
+static int64_t begin_of(int64_t rows, int64_t panels, int tile_m, int thread, int threads) {
+  int64_t all = rows * panels, at = all / threads * thread + all % threads * thread / threads;
+  if (all / threads < 20 * tile_m)
+    return at;
+  int64_t row = (at % rows + tile_m / 2) / tile_m * tile_m;
+  return at / rows * rows + least(row, rows);
+}
+
+typedef struct part {
+  int64_t rows, first, last;
+} part;
+
+static part part_of(const pgee_linear_args *a, const context *c, int tile_m) {
+  part p = {.rows = rows_of(a->x, c)};
+  if (p.rows > 0) {
+    p.first = begin_of(p.rows, a->w->panels, tile_m, c->thread, c->threads);
+    p.last = begin_of(p.rows, a->w->panels, tile_m, c->thread + 1, c->threads);
+  }
+  return p;
+}
+
+static void run_own(const pgee_linear_args *a, const context *c) {
+  int s8 = a->w->dtype == PGEE_S8;
+  epilogue e = lower(a);
+  part p = part_of(a, c, s8 ? c->k->tile_m : c->k->tile_m_f32);
+  for (int64_t at = p.first, end; at < p.last; at = end) {
+    int64_t panel = at / p.rows, row = at % p.rows;
+    end = least(p.last, (panel + 1) * p.rows);
+    int64_t last = row + end - at;
+    if (s8)
+      panel_s8(a, c->k, &e, panel, row, last, end < p.last ? (const int8_t *)(a->w->bytes + (panel + 1) * a->w->panel_bytes) : NULL);
+    else
+      panel_f32(a, c->k, &e, panel, row, last);
+  }
+}
+
+static void run(const void *args, const context *c) { run_own(args, c); }
+
+static int64_t work(const void *args, const context *c) {
+  const pgee_linear_args *a = args;
+  part p = part_of(a, c, a->w->dtype == PGEE_S8 ? c->k->tile_m : c->k->tile_m_f32);
+  return (p.last - p.first) * PANEL * a->w->K;
+}
+
+const operator op_linear = {
+    .name = "linear",
+    .args_bytes = sizeof(pgee_linear_args),
+    .fields = {FIELD(FIELD_READ, pgee_linear_args, x), FIELD(FIELD_PACKED, pgee_linear_args, w),
+               FIELD(FIELD_READ, pgee_linear_args, bias), FIELD(FIELD_READ, pgee_linear_args, scale),
+               FIELD(FIELD_READ, pgee_linear_args, row_scale), FIELD(FIELD_READ, pgee_linear_args, row_zero),
+               FIELD(FIELD_OVER, pgee_linear_args, residual), FIELD(FIELD_WRITE, pgee_linear_args, y),
+               QUANTIZER_FIELDS(pgee_linear_args)},
+    .check = check,
+    .run = run,
+    .work = work,
+};
+
+int pgee_linear_kernel(const pgee_linear_args *args, int64_t rows, char *name, int64_t bytes) {
+  int isa;
+  if (!args || !args->w || !name || bytes < 1 || rows < 0)
+    return fail(PGEE_ARGUMENT, "linear: the kernel's name is asked for without a weight or without room for it");
+  TRY(pgee_isa(&isa));
+  const kernels *k = kernels_for(isa);
+  if (args->w->dtype == PGEE_S8)
+    snprintf(name, (size_t)bytes, "%s %dx%d", pgee_isa_name(isa), k->tile_m, PANEL);
+  else
+    snprintf(name, (size_t)bytes, "%s f32 %dx%d", pgee_isa_name(isa), k->tile_m_f32, PANEL);
+  return PGEE_OK;
+}

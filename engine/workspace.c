@@ -1,0 +1,223 @@
+/* workspace.c: the memory that one caller runs a plan in, and the run.
+ *
+ *   | pgee_workspace | tensors, one a buffer | args, one a step | buffers | scratch, one a thread |
+ *
+ * All of it is one block, the data of a tensor that views of outputs hold: they outlive the workspace if they must.
+ */
+#include <string.h>
+
+#include "memory.h"
+#include "numbers.h"
+#include "plan.h"
+#include "status.h"
+
+struct pgee_workspace {
+  pgee_tensor *memory; /* that this lies in */
+  pgee_plan *plan;
+  int64_t T, B, S; /* capacity */
+  int threads;     /* that there is scratch for */
+  int64_t scratch_bytes;
+  pgee_tensor *tensors; /* [buffers] */
+  void **args;          /* [steps] */
+  char *scratch;
+};
+
+/* ---- Layout ------------------------------------------------------------------------------------------------------- */
+
+/* Offsets in the block. */
+typedef struct layout {
+  int64_t tensors, args, buffers, scratch, bytes, scratch_bytes;
+  int64_t *offsets; /* of each buffer, from `buffers` */
+} layout;
+
+static int64_t args_bytes(const pgee_plan *p) {
+  int64_t bytes = p->step_count * (int64_t)sizeof(void *);
+  for (int64_t i = 0; i < p->step_count; i++)
+    bytes += round_up((int64_t)p->steps[i].o->args_bytes, 16);
+  return bytes;
+}
+
+static int lay_out(layout *l, const pgee_plan *p, int64_t T, int64_t B, int64_t S, int threads) {
+  int64_t buffers, all_scratch;
+  TRY(plan_layout(p, T, B, l->offsets, &buffers));
+  TRY(plan_scratch(p, T, S, &l->scratch_bytes));
+  l->tensors = round_up((int64_t)sizeof(pgee_workspace), 64);
+  l->args = round_up(l->tensors + p->buffer_count * (int64_t)sizeof(pgee_tensor), 64);
+  l->buffers = round_up(l->args + args_bytes(p), 64);
+  l->scratch = l->buffers + buffers;
+  if (__builtin_mul_overflow(l->scratch_bytes, threads, &all_scratch) || __builtin_add_overflow(l->scratch, all_scratch, &l->bytes))
+    return fail(PGEE_ARGUMENT, "the scratch of %d threads is larger than memory", threads);
+  return PGEE_OK;
+}
+
+static int check_capacity(const pgee_plan *p, int64_t T, int64_t B, int64_t S) {
+  TRY(plan_expect_sealed(p));
+  if (T < 0 || T > INT32_MAX || B < 0 || B > INT32_MAX || S < 0 || S > INT32_MAX)
+    return fail(PGEE_ARGUMENT, "a workspace for %lld tokens in %lld sequences of up to %lld tokens", (long long)T, (long long)B, (long long)S);
+  return PGEE_OK;
+}
+
+/* Calls use(l, ...) with the layout of a capacity, and frees what the layout holds. */
+static int with_layout(int (*use)(const layout *l, void *to, const pgee_plan *p, int threads), void *to, const pgee_plan *p, int64_t T,
+                       int64_t B, int64_t S) {
+  int threads;
+  TRY(check_capacity(p, T, B, S));
+  TRY(pgee_threads(&threads));
+  layout l = {.offsets = mem_array(p->buffer_count, sizeof *l.offsets)};
+  if (!l.offsets)
+    return PGEE_MEMORY;
+  int status = lay_out(&l, p, T, B, S, threads);
+  if (status == PGEE_OK)
+    status = use(&l, to, p, threads);
+  mem_free(l.offsets);
+  return status;
+}
+
+/* ---- Handles ------------------------------------------------------------------------------------------------------ */
+
+/* The block, and the tensor that stands for it. */
+static int64_t all_bytes(int64_t block) { return block + (int64_t)sizeof(pgee_tensor); }
+
+static int take_bytes(const layout *l, void *to, const pgee_plan *p, int threads) {
+  (void)p, (void)threads;
+  *(int64_t *)to = all_bytes(l->bytes);
+  return PGEE_OK;
+}
+
+int pgee_plan_bytes(const pgee_plan *p, int64_t T, int64_t B, int64_t S, int64_t *bytes) {
+  return with_layout(take_bytes, bytes, p, T, B, S);
+}
+
+static void bind_tensors(pgee_workspace *w, const layout *l, char *block) {
+  for (int64_t i = 0; i < w->plan->buffer_count; i++) {
+    pgee_tensor *t = &w->tensors[i];
+    *t = *w->plan->buffers[i].t;
+    t->data = block + l->buffers + l->offsets[i];
+    t->base = w->memory;
+  }
+}
+
+/* Copies the steps' args with the workspace's tensors in place of the plan's buffers. */
+static void bind_args(pgee_workspace *w, char *at) {
+  for (int64_t i = 0; i < w->plan->step_count; i++) {
+    const step *s = &w->plan->steps[i];
+    w->args[i] = at;
+    memcpy(at, s->args, s->o->args_bytes);
+    for (const field *f = s->o->fields; f->kind; f++) {
+      int64_t buffer_number = plan_find(w->plan, field_get(at, f));
+      if (buffer_number >= 0)
+        field_set(at, f, &w->tensors[buffer_number]);
+    }
+    at += round_up((int64_t)s->o->args_bytes, 16);
+  }
+}
+
+static int make(const layout *l, void *to, const pgee_plan *p, int threads) {
+  pgee_tensor *memory;
+  TRY(pgee_tensor_new(&memory, PGEE_U8, 1, &l->bytes));
+  char *block = memory->data;
+  pgee_workspace *w = memory->data;
+  w->memory = memory;
+  w->plan = plan_hold(p);
+  w->threads = threads;
+  w->scratch_bytes = l->scratch_bytes;
+  w->tensors = (pgee_tensor *)(block + l->tensors);
+  w->args = (void **)(block + l->args);
+  w->scratch = block + l->scratch;
+  bind_tensors(w, l, block);
+  bind_args(w, block + l->args + p->step_count * (int64_t)sizeof(void *));
+  *(pgee_workspace **)to = w;
+  return PGEE_OK;
+}
+
+int pgee_workspace_new(pgee_workspace **out, const pgee_plan *p, int64_t T, int64_t B, int64_t S) {
+  pgee_workspace *w;
+  TRY(with_layout(make, &w, p, T, B, S));
+  w->T = T;
+  w->B = B;
+  w->S = S;
+  *out = w;
+  return PGEE_OK;
+}
+
+void pgee_workspace_free(pgee_workspace *w) {
+  if (!w)
+    return;
+  pgee_plan_free(w->plan);
+  pgee_tensor_free(w->memory);
+}
+
+int64_t pgee_workspace_bytes(const pgee_workspace *w) { return all_bytes(w->memory->shape[0]); }
+int64_t pgee_workspace_steps(const pgee_workspace *w) { return w->plan->step_count; }
+
+int pgee_workspace_output(pgee_tensor **out, const pgee_workspace *w, const pgee_tensor *buffer_of_plan) {
+  int64_t i = plan_find(w->plan, buffer_of_plan);
+  if (i < 0 || !w->plan->buffers[i].output)
+    return fail(PGEE_ARGUMENT, "the tensor asked for is no output of the plan");
+  pgee_tensor *view;
+  TRY(pgee_tensor_rows(&view, &w->tensors[i], 0, w->tensors[i].shape[0]));
+  view->rows = PGEE_FIXED;
+  *out = view;
+  return PGEE_OK;
+}
+
+/* ---- Running ------------------------------------------------------------------------------------------------------ */
+
+typedef struct run {
+  pgee_workspace *w;
+  double *seconds; /* [steps] or NULL */
+} run;
+
+/* Between steps thread 0 looks whether to stop; the barrier tells the others. */
+static void run_steps(void *work, const context *common) {
+  const run *r = work;
+  const pgee_plan *p = r->w->plan;
+  context c = *common;
+  double began = r->seconds ? pgee_seconds() : 0;
+  for (c.step = 0; c.step < p->step_count; c.step++) {
+    const operator *o = p->steps[c.step].o;
+    o->run(r->w->args[c.step], &c);
+    int last = c.step + 1 == p->step_count;
+    if (c.thread == 0 && !last && pgee_interrupted())
+      phase_fail(&c, PGEE_INTERRUPTED, "interrupted after step %lld of %lld", (long long)c.step + 1, (long long)p->step_count);
+    if (!last || r->seconds)
+      team_barrier(&c);
+    if (phase_failed(&c))
+      return;
+    if (c.thread == 0 && r->seconds) {
+      double now = pgee_seconds();
+      r->seconds[c.step] = now - began;
+      began = now;
+    }
+  }
+}
+
+static int check_batch(const pgee_workspace *w, const pgee_batch *batch) {
+  int64_t S;
+  if (!batch)
+    return fail(PGEE_ARGUMENT, "no batch was given");
+  TRY(batch_check(batch, &S));
+  if (batch->T > w->T || batch->B > w->B || S > w->S)
+    return fail(PGEE_ARGUMENT, "a batch of %lld tokens in %lld sequences, the longest of %lld, in a workspace for %lld in %lld of up to %lld",
+                (long long)batch->T, (long long)batch->B, (long long)S, (long long)w->T, (long long)w->B, (long long)w->S);
+  return plan_check_batch(w->plan, batch, S);
+}
+
+static void set_rows(pgee_workspace *w, int64_t T, int64_t B) {
+  for (int64_t i = 0; i < w->plan->buffer_count; i++)
+    w->tensors[i].shape[0] = w->tensors[i].rows == PGEE_TOKENS ? T : B;
+}
+
+int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *seconds) {
+  TRY(check_batch(w, batch));
+  if (pgee_interrupted())
+    return fail(PGEE_INTERRUPTED, "interrupted before the first step");
+  set_rows(w, batch->T, batch->B);
+  if (batch->T > 0)
+    return team_run(run_steps, &(run){w, seconds}, w->threads, batch, w->scratch, w->scratch_bytes);
+  for (int64_t i = 0; seconds && i < w->plan->step_count; i++)
+    seconds[i] = 0;
+  return PGEE_OK;
+}
+
+int pgee_workspace_run(pgee_workspace *w, const pgee_batch *batch) { return pgee_workspace_profile(w, batch, NULL); }
