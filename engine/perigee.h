@@ -142,35 +142,38 @@ const char *pgee_safetensors_metadata(const pgee_safetensors *f, const char *key
 typedef struct pgee_tokenizer pgee_tokenizer;
 
 typedef struct pgee_wordpiece_options {
-  int clean_text;           /* drop controls, make every space ' ' */
+  int clean_text;           /* drop controls, make every white space ' ' */
   int handle_chinese_chars; /* spaces around CJK ideographs */
-  int strip_accents;        /* NFD without Mn */
+  int strip_accents;        /* decompose and drop accents */
   int lowercase;
   int32_t max_word_chars;   /* a longer word is unknown; 100 */
   int32_t unk, cls, sep;    /* ids */
-  const char *prefix;       /* of pieces inside a word: "##" */
+  const char *prefix;       /* of pieces inside a word: "##". Read by pgee_wordpiece_new only */
 } pgee_wordpiece_options;
 
-/* pieces: `count` UTF-8 strings, one after another, each ended by a zero byte; piece i has id ids[i]. */
+/* pieces: `count` UTF-8 strings, one after another, each ended by a zero byte; piece i has id ids[i] >= 0. Of equal pieces the last
+ * counts. All are copied. */
 int pgee_wordpiece_new(pgee_tokenizer **out, const char *pieces, const int32_t *ids, int64_t count,
                        const pgee_wordpiece_options *options);
-/* Text that is one token wherever it stands, such as [SEP]: matched before normalization (`normalized` = 0) or after.
- * The options are those of the tokenizers package's added tokens. */
+/* Text that is one token wherever it stands, such as [SEP]: looked for in the text as it is (`normalized` = 0), or, normalized
+ * itself, in the normalized text. single_word: not inside a word. lstrip, rstrip: takes the white space to its left, right. */
 int pgee_tokenizer_add(pgee_tokenizer *t, const char *text, int32_t id, int normalized, int single_word, int lstrip, int rstrip);
 void pgee_tokenizer_free(pgee_tokenizer *t);
 
 typedef struct pgee_encoding {
-  int32_t *ids;         /* [capacity] */
-  int32_t *types;       /* [capacity] 0 in the first text, 1 in the second */
-  int32_t *offsets;     /* [capacity][2] begin and end in bytes of the text that the token comes from; 0 0 for added ones. Or NULL */
-  int64_t capacity;     /* what the arrays hold */
-  int64_t length;       /* out: tokens written */
-  int64_t dropped;      /* out: tokens that max_tokens cut off */
+  int32_t *ids;     /* [capacity] */
+  int32_t *types;   /* [capacity] 0: first text, 1: second text and its [SEP] */
+  int32_t *offsets; /* [capacity][2] or NULL: begin and end in bytes of the text the token comes from; 0, 0 for those put around it */
+  int64_t capacity; /* what the arrays hold */
+  int64_t length;   /* out: tokens written */
+  int64_t dropped;  /* out: tokens that max_tokens cut off */
 } pgee_encoding;
 
-/* [CLS] a [SEP], or [CLS] a [SEP] b [SEP] when b is not NULL, cut to max_tokens by dropping from the end of the longer text
- * first. Byte lengths, no terminator needed; ill-formed UTF-8 counts as U+FFFD. PGEE_ARGUMENT if max_tokens cannot hold the special tokens or
- * capacity is less than min(max_tokens, a_bytes + b_bytes + 3). */
+/* [CLS] a [SEP], or [CLS] a [SEP] b [SEP] when b is not NULL, as the tokenizers package encodes it. Texts are given by their bytes,
+ * need no terminator, and are at most 2^31 - 4 long; a byte that is part of no UTF-8 character counts as U+FFFD. max_tokens counts the
+ * special tokens; what is too many is dropped from the end of the longer text until both are equal, then from both. PGEE_ARGUMENT if
+ * max_tokens does not hold the special tokens, or capacity is less than min(max_tokens, a_bytes + b_bytes + 3). After a failure the
+ * arrays hold anything. */
 int pgee_tokenizer_encode(const pgee_tokenizer *t, pgee_encoding *e, const char *a, int64_t a_bytes, const char *b, int64_t b_bytes,
                           int64_t max_tokens);
 
