@@ -1,0 +1,72 @@
+local bert = require "perigee.models.bert"
+local Config = require "perigee.config"
+local json = require "perigee.json"
+
+local function values(changes)
+  local v = {
+    hidden_size = 64, num_hidden_layers = 2, intermediate_size = 128, vocab_size = 100, max_position_embeddings = 32,
+    num_attention_heads = 4, layer_norm_eps = 1e-12, hidden_act = "gelu",
+  }
+  for key, value in pairs(changes) do
+    if value == "MISSING" then
+      value = nil
+    end
+    v[key] = value
+  end
+  return Config.new(v, "x/config.json")
+end
+
+describe("config", function()
+  it("of a BERT is checked key by key; each error names file, key, value and what was expected", function()
+    for _, case in ipairs {
+      { { hidden_size = "MISSING" }, "'x/config.json': hidden_size is missing, expected an integer from 1 to 32768" },
+      { { hidden_size = json.null }, "hidden_size is null, expected an integer from 1 to 32768" },
+      { { hidden_size = 64.5 }, "hidden_size is 64.5, expected an integer from 1 to 32768" },
+      { { hidden_size = "64" }, "hidden_size is the string '64', expected an integer from 1 to 32768" },
+      { { hidden_size = { 1 } }, "hidden_size is a list or an object, expected an integer from 1 to 32768" },
+      { { num_attention_heads = 5 }, "num_attention_heads is 5, expected a divisor of hidden_size, which is 64" },
+      { { num_attention_heads = 0 }, "num_attention_heads is 0, expected an integer from 1 to 32768" },
+      { { intermediate_size = 0 }, "intermediate_size is 0" },
+      { { intermediate_size = 32769 }, "intermediate_size is 32769" },
+      { { layer_norm_eps = 0 }, "layer_norm_eps is 0, expected a number above 0 and below 1" },
+      { { layer_norm_eps = 0 / 0 }, "expected a number above 0 and below 1" },
+      { { hidden_act = "silu" }, "hidden_act is the string 'silu', expected gelu, gelu_new, gelu_pytorch_tanh, relu" },
+      { { hidden_act = "gelu_nwe" }, '(did you mean "gelu_new"?)' },
+      { { position_embedding_type = "relative_key" }, "'relative_key', expected absolute" },
+      { { is_decoder = true }, "is_decoder is true, expected false: only encoders are supported" },
+      { { type_vocab_size = 0 }, "type_vocab_size is 0" },
+    } do
+      local ok, message = pcall(bert.check, values(case[1]))
+      assert.is_false(ok, case[2])
+      assert.matches(case[2], message, 1, true)
+    end
+  end)
+
+  it("has the reference library's defaults", function()
+    local config = values {
+      layer_norm_eps = "MISSING", hidden_act = "MISSING", type_vocab_size = json.null, is_decoder = json.null,
+    }
+    bert.check(config)
+    assert.are.same({ 1e-12, "gelu", 2 }, { config.layer_norm_eps, config.hidden_act, config.type_vocab_size })
+  end)
+
+  local function head(changes)
+    local config = values(changes)
+    config:read_head()
+    return config
+  end
+
+  it("tells labels and the kind of problem", function()
+    local config = head { id2label = { ["1"] = "pos", ["0"] = "neg" } }
+    assert.are.same({ { "neg", "pos" }, "single_label_classification" }, { config.labels, config.problem })
+    assert.are.same({ { "LABEL_0", "LABEL_1" }, "single_label_classification" }, { head({}).labels, head({}).problem })
+    assert.are.same({ "LABEL_0", "LABEL_1", "LABEL_2" }, head({ num_labels = 3 }).labels)
+    assert.are.equal("regression", head({ id2label = { ["0"] = "score" } }).problem)
+    assert.are.equal("regression", head({ problem_type = "regression" }).problem)
+    assert.are.equal("multi_label_classification", head({ problem_type = "multi_label_classification" }).problem)
+    assert.has_error(function() head { id2label = { ["0"] = "a", ["2"] = "b" } } end,
+      "'x/config.json': id2label is a list or an object, expected names for the ids 0, 1, 2 and so on")
+    assert.has_error(function() head { id2label = { x = "a" } } end)
+    assert.has_error(function() head { problem_type = "x" } end)
+  end)
+end)

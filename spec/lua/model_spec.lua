@@ -1,0 +1,227 @@
+-- Models at work: loading, inputs, limits, batches. What they compute is compared with the reference library in spec/golden.
+local files = require "spec.support.files"
+local models = require "spec.support.models"
+local perigee = require "perigee"
+local pgee = require "perigee.ffi"
+
+local function read(path)
+  local file = assert(io.open(path, "rb"))
+  local text = file:read "*a"
+  file:close()
+  return text
+end
+
+local made = {}
+local function variant(name, changes)
+  local folder = models.variant(models.path(name), changes)
+  made[#made + 1] = folder
+  return folder
+end
+
+-- A checkpoint whose config.json differs by one replacement.
+local function reconfigured(name, pattern, replacement)
+  local config, count = read(models.path(name) .. "/config.json"):gsub(pattern, replacement)
+  assert(count == 1)
+  return variant(name, { ["config.json"] = config })
+end
+
+local function failure(f, ...)
+  local ok, message = pcall(f, ...)
+  assert.is_false(ok)
+  return message
+end
+
+
+teardown(function()
+  for _, folder in ipairs(made) do
+    models.remove(folder)
+  end
+  files.clean()
+end)
+
+describe("loading", function()
+  it("lists every tensor that is missing or of another shape", function()
+    local message = failure(perigee.load, reconfigured("gelu", '"num_hidden_layers": 2', '"num_hidden_layers": 3'))
+    assert.matches("16 of 53 tensors that config.json asks for are not as they should be:", message, 1, true)
+    assert.matches("encoder.layer.2.attention.self.query.weight [64][64] is missing", message, 1, true)
+    message = failure(perigee.load, reconfigured("gelu", '"intermediate_size": 150', '"intermediate_size": 151'))
+    assert.matches("encoder.layer.0.intermediate.dense.weight is [150][64], expected [151][64]", message, 1, true)
+    assert.matches("6 of 37", message, 1, true)
+  end)
+
+  it("names a weight that is NaN or infinite, and where", function()
+    local bytes = read(models.path "tiny" .. "/model.safetensors")
+    local message = failure(perigee.load, variant("tiny", { ["model.safetensors"] = bytes:sub(1, -5) .. "\0\0\128\127" }))
+    assert.matches("%S+ has NaN or infinity at %[%d+%]", message)
+  end)
+
+  it("refuses another kind of model", function()
+    local message = failure(perigee.load, reconfigured("tiny", '"model_type": "bert"', '"model_type": "brt"'))
+    assert.matches("model_type is the string 'brt', expected bert (did you mean \"bert\"?)", message, 1, true)
+  end)
+
+  it("lists what nothing asked for", function()
+    local model = perigee.load(models.path "gelu-new")
+    local unused = model:unused()
+    table.sort(unused)
+    assert.are.same({ "bert.pooler.dense.bias", "bert.pooler.dense.weight", "cls.predictions.bias" }, unused)
+  end)
+
+  it("needs a pooler and a classifier only for classifying", function()
+    local model = perigee.load(models.path "tiny")
+    assert.are.same({ 3, 15 }, model:hidden({ ids = { 1, 2, 3 } }).shape)
+    local message = failure(model.classify, model, { ids = { 1 } })
+    assert.matches("pooler.dense.weight [15][15] is missing", message, 1, true)
+    assert.matches("classifier.bias [2] is missing", message, 1, true)
+  end)
+
+  it("needs a tokenizer only for text", function()
+    local model = perigee.load(models.path "tiny")
+    assert.matches("tokenizer", failure(model.hidden, model, "text"))
+    assert.are.same({ 1, 15 }, model:hidden({ ids = { 1 } }).shape)
+  end)
+
+  it("takes known options only", function()
+    assert.matches("no option the string 'max_token'", failure(perigee.load, models.path "tiny", { max_token = 3 }))
+    assert.matches("load: kernel is the string 'mkl'", failure(perigee.load, models.path "tiny", { kernel = "mkl" }))
+  end)
+end)
+
+describe("the limit", function()
+  local words = ("no "):rep(80)
+
+  local function tokens(options, text)
+    local model = perigee.load(models.path "embedder", options)
+    local _, batch = model:hidden(text)
+    return batch.T, batch.truncated[1] and batch.truncated[1].dropped
+  end
+
+  it("is the least of what the checkpoint says", function()
+    assert.are.same({ 48, 34 }, { tokens(nil, words) })
+  end)
+
+  it("takes exactly that many; one more is truncated, and said", function()
+    assert.are.same({ 48 }, { tokens(nil, ("no "):rep(46)) })
+    assert.are.same({ 48, 1 }, { tokens(nil, ("no "):rep(47)) })
+  end)
+
+  it("is overridden by max_tokens up to the positions", function()
+    assert.are.same({ 64, 18 }, { tokens({ max_tokens = 64 }, words) })
+    assert.are.same({ 5, 77 }, { tokens({ max_tokens = 5 }, words) })
+    for _, bad in ipairs { 65, 1, 2.5, "9" } do
+      assert.matches("expected an integer from 2 to 64, the positions that the model has",
+        failure(perigee.load, models.path "embedder", { max_tokens = bad }))
+    end
+  end)
+end)
+
+describe("inputs", function()
+  local model
+
+  setup(function() model = perigee.load(models.path "embedder") end)
+
+  it("are a text, a pair, ids, or a list of them", function()
+    local _, batch = model:hidden { "no", { "no", "how many" }, { ids = { 5, 6 }, types = { 0, 1 } } }
+    assert.are.same({ 3, 3 + 6 + 2, false }, { batch.n, batch.T, batch.single })
+    local types = {}
+    for i = 0, batch.T - 1 do
+      types[i + 1] = batch.types[i]
+    end
+    assert.are.same({ 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 1 }, types)
+  end)
+
+  it("one at a time give a vector, a list gives a matrix", function()
+    assert.are.same({ 32 }, model:embed("no").shape)
+    assert.are.same({ 1, 32 }, model:embed({ "no" }).shape)
+    assert.is_true(model:embed("no"):equals(model:embed({ "no" })[1]))
+  end)
+
+  it("may be none at all, and a text may be empty", function()
+    assert.are.same({ 0, 32 }, model:embed({}).shape)
+    assert.are.same({ 0, 32 }, model:hidden({}).shape)
+    assert.are.same({ 2, 32 }, model:hidden("").shape)
+  end)
+
+  it("that are something else are an error that says which", function()
+    for _, case in ipairs {
+      { { 7 }, "embed: input 1 is 7, expected a text, a pair of texts { a, b }, or { ids = { ... } }" },
+      { { "a", { "b" } }, "embed: input 2 is a table, expected a text" },
+      { { "a", { "b", 2 } }, "embed: input 2 is a table, expected a text" },
+      { { "a", { "b", "c", "d" } }, "embed: input 2 is a table, expected a text" },
+      { 7, "embed: expected a text, { ids = ... }, or a list of inputs; got 7" },
+      { nil, "embed: expected a text, { ids = ... }, or a list of inputs; got nil" },
+      { { text = "a" }, "embed: expected a list of inputs, found the key text" },
+      { { ids = {} }, "ids has 0 tokens, expected 1 to 64" },
+      { { ids = { 1, 2.5 } }, "ids[2] is 2.5, expected an integer from 0 to" },
+      { { ids = { 1, -1 } }, "ids[2] is -1, expected an integer from 0 to" },
+      { { ids = { 1e9 } }, "expected an integer from 0 to" },
+      { { ids = { 1, 2 }, types = { 0 } }, "types has 1 entries, ids has 2" },
+      { { ids = { 1 }, types = { 2 } }, "types[1] is 2, expected an integer from 0 to 1" },
+      { { ids = { 1 }, mask = { 1 } }, 'unknown key "mask" beside ids' },
+      { { ids = "abc" }, "ids is the string 'abc', expected a list of integers" },
+    } do
+      assert.matches(case[2], failure(model.embed, model, case[1]), 1, true)
+    end
+    local ids = {}
+    for i = 1, 65 do
+      ids[i] = 1
+    end
+    assert.matches("ids has 65 tokens, expected 1 to 64", failure(model.embed, model, { { ids = ids } }))
+  end)
+
+  it("may be tensors of ids", function()
+    local ids = perigee.tensor.from({ 5, 6, 7 }, "I64")
+    assert.is_true(model:hidden({ ids = ids }):equals(model:hidden { ids = { 5, 6, 7 } }))
+  end)
+end)
+
+describe("batches", function()
+  local inputs = models.random_inputs(40, 30, 100, 3)
+
+  it("are cut by the budget; the answer stays the same", function()
+    local want, batch = perigee.load(models.path "gelu", { kernel = "auto" }):hidden(inputs)
+    for _, budget in ipairs { 1, 50, 1000000 } do
+      local model = perigee.load(models.path "gelu", { kernel = "auto", budget = budget })
+      local got, same = model:hidden(inputs)
+      assert.is_true(got:equals(want), "budget " .. budget)
+      assert.are.equal(batch.T, same.T)
+      model:release()
+    end
+  end)
+
+  it("of growing size use one workspace, which is bounded", function()
+    local model = perigee.load(models.path "gelu", { budget = 64 })
+    local runner = model:runner "hidden"
+    local bytes = {}
+    for i, n in ipairs { 1, 40, 2, 40 } do
+      model:hidden({ unpack(inputs, 1, n) }):release()
+      bytes[i] = runner:bytes()
+    end
+    assert.is_true(bytes[1] <= bytes[2])
+    assert.are.same({ bytes[2], bytes[2] }, { bytes[3], bytes[4] })
+    model:release()
+  end)
+end)
+
+describe("memory", function()
+  it("is given back by name", function()
+    collectgarbage()
+    collectgarbage()
+    local before = tonumber(pgee.C.pgee_live_bytes())
+    collectgarbage "stop"
+    local model = perigee.load(models.path "gelu")
+    local open = tonumber(pgee.C.pgee_live_bytes())
+    local stats = model:calibrate(models.random_inputs(8, 30, 100, 4), { progress = false })
+    local q = model:quantize { stats = stats }
+    model:hidden({ ids = { 1, 2 } }):release()
+    q:hidden({ ids = { 1, 2 } }):release()
+    tostring(q:explain())
+    assert.is_true(tonumber(pgee.C.pgee_live_bytes()) > open)
+    q:release()
+    stats:release()
+    model:release()
+    local after = tonumber(pgee.C.pgee_live_bytes())
+    collectgarbage "restart"
+    assert.is_true(after - open < 20000, ("%d bytes before, %d open, %d after"):format(before, open, after))
+  end)
+end)

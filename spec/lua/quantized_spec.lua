@@ -1,0 +1,246 @@
+-- Quantized models: calibration, settings at work, what is remade after a change. Their bits are spec/golden's.
+local models = require "spec.support.models"
+local perigee = require "perigee"
+local pgee = require "perigee.ffi"
+local ffi = require "ffi"
+
+local inputs, others = models.random_inputs(12, 30, 100, 1), models.random_inputs(7, 30, 100, 2)
+local model, stats
+
+local function failure(f, ...)
+  local ok, message = pcall(f, ...)
+  assert.is_false(ok)
+  return message
+end
+
+setup(function()
+  model = perigee.load(models.path "gelu")
+  stats = model:calibrate(inputs, { progress = false })
+end)
+
+teardown(function()
+  stats:release()
+  model:release()
+end)
+
+describe("calibration", function()
+  local function same(a, b)
+    for name, seen in pairs(a.sites) do
+      for _, key in ipairs { "min", "max", "sample" } do
+        assert.is_true(seen[key]:equals(b.sites[name][key]), name .. " " .. key)
+      end
+    end
+  end
+
+  it("sees every site once", function()
+    local names = {}
+    for name in pairs(stats.sites) do
+      names[#names + 1] = name
+    end
+    assert.are.equal(8, #names)
+    assert.are.equal(12, stats.texts)
+    assert.are.same({ 64 }, stats.sites["encoder.layer.1.attention.self.qkv"].min.shape)
+    assert.are.same({ 128, 150 }, stats.sites["encoder.layer.0.output.dense"].sample.shape)
+  end)
+
+  it("does not depend on how texts are batched or on threads", function()
+    local threads = perigee.threads()
+    for _, budget in ipairs { 1, 64 } do
+      perigee.threads(budget == 1 and 1 or 3)
+      local again = model:calibrate(inputs, { progress = false, budget = budget })
+      same(stats, again)
+      again:release()
+    end
+    perigee.threads(threads)
+  end)
+
+  it("takes an iterator, and as many texts as asked for", function()
+    local i = 0
+    local again = model:calibrate(function()
+      i = i + 1
+      return inputs[i]
+    end, { progress = false, samples = 5 })
+    assert.are.same({ 5, 5 }, { i, again.texts })
+    local first = model:calibrate({ unpack(inputs, 1, 5) }, { progress = false })
+    same(first, again)
+  end)
+
+  it("reports progress", function()
+    local seen = {}
+    local function progress(done, total)
+      seen[#seen + 1] = done .. "/" .. total
+    end
+    model:calibrate(inputs, { budget = 1, progress = progress, samples = 3 })
+    assert.are.same({ "1/3", "2/3", "3/3" }, seen)
+  end)
+
+  it("says what it cannot use", function()
+    assert.matches("no text to calibrate on", failure(model.calibrate, model, {}))
+    assert.matches("expected a list of texts, or an iterator such as perigee.lines%(path%); got the string 'a'",
+      failure(model.calibrate, model, "a"))
+    assert.matches("calibrate: samples is 0, expected an integer of at least 1",
+      failure(model.calibrate, model, inputs, { samples = 0 }))
+    assert.matches("no option the string 'sample'", failure(model.calibrate, model, inputs, { sample = 2 }))
+    assert.matches("calibrate: input 2: is 7, expected a text", failure(model.calibrate, model, { { ids = { 1 } }, 7 }))
+  end)
+end)
+
+describe("quantize", function()
+  it("refuses what it cannot do", function()
+    for _, case in ipairs {
+      { {}, "static activations need statistics" },
+      { { stats = 7 }, "stats is 7, expected what model:calibrate returns" },
+      { { stats = stats, alpha = 1.5 }, "alpha is 1.5, expected a number from 0 to 1" },
+      { { stats = stats, skip = { "*" } }, "quantize matched no linear" },
+      { { stats = stats, skip = { "encoder.layer.7.*" } }, 'skip pattern "encoder.layer.7.*" matches no linear' },
+      { { stats = stats, alhpa = 0.5 }, 'there is no "alhpa" (did you mean "alpha"?)' },
+    } do
+      assert.matches(case[2], failure(model.quantize, model, case[1]), 1, true)
+    end
+    assert.matches("expected a table of settings, got nil", failure(model.quantize, model))
+  end)
+
+  it("refuses statistics of another model", function()
+    local other = perigee.load(models.path "tiny")
+    local foreign = other:calibrate({ { ids = { 1, 2, 3 } } }, { progress = false })
+    assert.matches("saw 15 channels at the site encoder.layer.0.attention.self.qkv, which has 64",
+      failure(model.quantize, model, { stats = foreign }))
+    foreign.sites["encoder.layer.0.attention.self.qkv"] = nil
+    assert.matches("nothing about the site encoder.layer.0.attention.self.qkv",
+      failure(model.quantize, model, { stats = foreign }))
+  end)
+
+  for name, chosen in pairs {
+    static = { activations = "static" },
+    ["static, symmetric, weights per tensor"] = { activations = "static", symmetric = true, weights = "tensor" },
+    ["static, not smoothed"] = { activations = "static", alpha = false },
+    ["dynamic per token"] = { activations = "dynamic" },
+    ["dynamic per sequence, asymmetric"] = { activations = "dynamic", per = "sequence", symmetric = false },
+    ["static, half of it skipped"] = { activations = "static", skip = { "encoder.layer.0.*" } },
+  } do
+    it("is near FP32: " .. name, function()
+      chosen.stats = stats
+      local q = model:quantize(chosen)
+      local reference, test = model:hidden(others), q:hidden(others)
+      local db = reference:sqnr(test)
+      assert.is_true(db > 15 and db < 80, ("SQNR %.1f dB"):format(db))
+      q:release()
+    end)
+  end
+
+  it("without statistics is dynamic and not smoothed, and says so", function()
+    local q = model:quantize { activations = "dynamic" }
+    local explained = q:explain()
+    assert.matches("no statistics: nothing is smoothed", tostring(explained), 1, true)
+    assert.is_nil(explained.rows[1].alpha)
+    local unsmoothed = model:quantize { activations = "dynamic", stats = stats, alpha = false }
+    assert.is_true(q:hidden(others):equals(unsmoothed:hidden(others)))
+  end)
+
+  it("gives the same bits however inputs are batched, and with any number of threads", function()
+    local threads = perigee.threads()
+    for _, activations in ipairs { "static", "dynamic" } do
+      local q = model:quantize { activations = activations, stats = stats }
+      local all, batch = q:hidden(others)
+      for _, n in ipairs { 1, 2, 5 } do
+        perigee.threads(n)
+        for i, input in ipairs(others) do
+          assert.is_true(q:hidden(input):equals(all:rows(batch.starts[i - 1] + 1, batch.starts[i])))
+        end
+      end
+      q:release()
+    end
+    perigee.threads(threads)
+  end)
+end)
+
+describe("settings of a quantized model", function()
+  local q
+
+  before_each(function() q = model:quantize { stats = stats, alpha = { ["*"] = 0.5 } } end)
+  after_each(function() q:release() end)
+
+  local function fresh(chosen)
+    chosen.stats = stats
+    local other = model:quantize(chosen)
+    local hidden = other:hidden(others)
+    other:release()
+    return hidden
+  end
+
+  it("are read and set by name, with the bits of a model made anew", function()
+    assert.are.same({ "static", "row" }, { q.activations, q.weights })
+    q.alpha = 0.8
+    assert.are.equal(0.8, q.alpha)
+    assert.is_true(q:hidden(others):equals(fresh { alpha = 0.8 }))
+    q.activations = "dynamic"
+    assert.is_true(q:hidden(others):equals(fresh { alpha = 0.8, activations = "dynamic" }))
+  end)
+
+  it("change only what depends on them", function()
+    local before = q.memo.made
+    q:set { alpha = { ["*"] = 0.5, ["encoder.layer.1.output.dense"] = 0.9 } }
+    assert.are.equal(4, q.memo.made - before) -- factors, quantizer, packed, multiplier of one site
+    assert.is_true(q:hidden(others):equals(fresh { alpha = { ["*"] = 0.5, ["encoder.layer.1.output.dense"] = 0.9 } }))
+  end)
+
+  it("that are refused change nothing", function()
+    local hidden, made = q:hidden(others), q.memo.made
+    for _, change in ipairs { { alpha = 2 }, { skip = { "*" } }, { skip = { "nothing" } }, { activations = "x" }, { z = 1 } } do
+      failure(q.set, q, change)
+    end
+    assert.has_error(function() q.alpha = 0 / 0 end)
+    assert.has_error(function() q.alhpa = 1 end)
+    assert.are.equal(made, q.memo.made)
+    assert.are.same({ 0.5 }, { q.alpha["*"] })
+    assert.is_true(q:hidden(others):equals(hidden))
+  end)
+
+  it("free what they no longer need", function()
+    q:hidden(others):release()
+    local function live()
+      collectgarbage()
+      collectgarbage()
+      return tonumber(pgee.C.pgee_live_bytes())
+    end
+    q.alpha = 0.1
+    q:hidden(others):release()
+    local first = live()
+    for i = 2, 9 do
+      q.alpha = i / 10
+      q:hidden(others):release()
+    end
+    assert.are.equal(first, live())
+  end)
+end)
+
+describe("explain", function()
+  it("says for each linear what runs and how well", function()
+    local q = model:quantize { stats = stats, alpha = 0.6, skip = { "encoder.layer.1.output.dense" } }
+    local explained = q:explain()
+    assert.are.equal(8, #explained.rows)
+    local row = explained.rows[1]
+    assert.are.equal("encoder.layer.0.attention.self.qkv", row.name)
+    assert.are.same({ 192, 64, "int8", 0.6 }, { row.N, row.K, row.precision, row.alpha })
+    assert.are.same({ "encoder.layer.0.attention.self.query", "encoder.layer.0.attention.self.key",
+      "encoder.layer.0.attention.self.value" }, row.linears)
+    assert.is_true(row.scale > 0 and row.zero >= 0 and row.zero <= 255)
+    assert.is_true(row.sqnr > 20 and row.sqnr < 70)
+    assert.matches("%w", row.kernel)
+    local skipped = explained.rows[8]
+    assert.are.same({ "encoder.layer.1.output.dense", "f32" }, { skipped.name, skipped.precision, skipped.alpha, skipped.sqnr })
+    local isa = ffi.new "int[1]"
+    pgee.check(pgee.C.pgee_isa(isa))
+    local text = tostring(explained)
+    assert.matches("kernels: " .. ffi.string(pgee.C.pgee_isa_name(isa[0])), text, 1, true)
+    for _, word in ipairs { "alpha = 0.6", "SQNR dB", "192 x 64", "encoder.layer.0.intermediate.dense" } do
+      assert.matches(word, text, 1, true)
+    end
+    q:release()
+  end)
+
+  it("explains the FP32 model too", function()
+    local explained = model:explain()
+    assert.are.same({ 8, "f32" }, { #explained.rows, explained.rows[1].precision, explained.rows[1].sqnr })
+  end)
+end)
