@@ -44,7 +44,7 @@ local function narrow(v, fraction, bias)
     return sign + infinite
   end
   local _, exponent = math.frexp(a)
-  exponent = math.max(exponent, 2 - bias)
+  exponent = a == 0 and 2 - bias or math.max(exponent, 2 - bias)
   local units = math.ldexp(a, fraction + 1 - exponent)
   local bits = (units + 2^52) - 2^52 + (exponent + bias - 2) * one
   return sign + math.min(bits, infinite)
