@@ -10,15 +10,15 @@ local C = pgee.C
 local QUIET = { progress = false }
 local TINY = models.path "tiny" -- F32, one layer, hidden 15
 
-local function calibrated(path, options)
-  local model = perigee.load(path, options)
-  local inputs = models.random_inputs(8, 20, model.vocabulary, 3)
+local function calibrated(path, inputs)
+  local model = perigee.load(path)
+  inputs = inputs or models.random_inputs(8, 20, model.vocabulary, 3)
   return model, model:calibrate(inputs, QUIET), inputs
 end
 
--- Calls f with an INT8 model of each kind of activations.
-local function each_mode(path, f)
-  local model, stats, inputs = calibrated(path)
+-- Calls f with an INT8 model of each kind of activations, calibrated on the inputs or on random ones.
+local function each_mode(path, f, given)
+  local model, stats, inputs = calibrated(path, given)
   for _, activations in ipairs { "static", "dynamic" } do
     local q = model:quantize { activations = activations, stats = stats }
     f(q, activations, model, inputs)
@@ -53,7 +53,7 @@ describe("a broken weight", function()
     local folder = models.edited(TINY, function(name, p, count)
       if name == "encoder.layer.0.intermediate.dense.weight" then
         for i = 0, count - 1 do
-          p[i] = p[i] * 3e38
+          p[i] = p[i] < 0 and -3e38 or 3e38
         end
       end
     end)
@@ -177,12 +177,12 @@ describe("batches of every size:", function()
   end)
 
   it("one sequence of 512 tokens, and 512 sequences of one", function()
+    local long, single = { ids = {} }, {}
+    for i = 1, 512 do
+      long.ids[i] = (i * 37) % 97
+      single[i] = { ids = { (i * 37) % 97 } }
+    end
     each_mode(models.path "long", function(q, _, model)
-      local long, single = { ids = {} }, {}
-      for i = 1, 512 do
-        long.ids[i] = (i * 37) % 97
-        single[i] = { ids = { (i * 37) % 97 } }
-      end
       local one, many = q:hidden(long), q:hidden(single)
       assert.same({ 512, 16 }, one.shape)
       assert.same({ 512, 16 }, many.shape)
@@ -194,7 +194,7 @@ describe("batches of every size:", function()
       assert.is_true(all:rows(513, 514):equals(many:rows(1, 2)))
       -- The first token of both stands at the same place, but attends to different tokens.
       assert.is_false(one[1]:equals(many[1]))
-    end)
+    end, { long, single[1], single[2], single[3] })
   end)
 
   it("513 tokens, none, and an id that the vocabulary lacks are errors that name the input", function()
