@@ -151,8 +151,8 @@ typedef struct pgee_wordpiece_options {
   const char *prefix;       /* of pieces inside a word: "##". Read by pgee_wordpiece_new only */
 } pgee_wordpiece_options;
 
-/* pieces: `count` UTF-8 strings, one after another, each ended by a zero byte; piece i has id ids[i] >= 0. Of equal pieces the last
- * counts. All are copied. */
+/* pieces: `count` UTF-8 strings, one after another, each ended by a zero byte; piece i has id ids[i] >= 0. Of equal pieces the
+ * last counts. All are copied. */
 int pgee_wordpiece_new(pgee_tokenizer **out, const char *pieces, const int32_t *ids, int64_t count,
                        const pgee_wordpiece_options *options);
 /* Text that is one token wherever it stands, such as [SEP]: looked for in the text as it is (`normalized` = 0), or, normalized
@@ -163,19 +163,19 @@ void pgee_tokenizer_free(pgee_tokenizer *t);
 typedef struct pgee_encoding {
   int32_t *ids;     /* [capacity] */
   int32_t *types;   /* [capacity] 0: first text, 1: second text and its [SEP] */
-  int32_t *offsets; /* [capacity][2] or NULL: begin and end in bytes of the text the token comes from; 0, 0 for those put around it */
+  int32_t *offsets; /* [capacity][2] or NULL: begin and end in bytes of the token's text; 0, 0 for those that are put around it */
   int64_t capacity; /* what the arrays hold */
   int64_t length;   /* out: tokens written */
   int64_t dropped;  /* out: tokens that max_tokens cut off */
 } pgee_encoding;
 
-/* [CLS] a [SEP], or [CLS] a [SEP] b [SEP] when b is not NULL, as the tokenizers package encodes it. Texts are given by their bytes,
- * need no terminator, and are at most 2^31 - 4 long; a byte that is part of no UTF-8 character counts as U+FFFD. max_tokens counts the
- * special tokens; what is too many is dropped from the end of the longer text until both are equal, then from both. PGEE_ARGUMENT if
- * max_tokens does not hold the special tokens, or capacity is less than min(max_tokens, a_bytes + b_bytes + 3). After a failure the
- * arrays hold anything. */
-int pgee_tokenizer_encode(const pgee_tokenizer *t, pgee_encoding *e, const char *a, int64_t a_bytes, const char *b, int64_t b_bytes,
-                          int64_t max_tokens);
+/* [CLS] a [SEP], or [CLS] a [SEP] b [SEP] when b is not NULL, as the tokenizers package encodes it. Texts are given by their
+ * bytes, need no terminator, and are at most 2^31 - 4 long; a byte that is part of no UTF-8 character counts as U+FFFD.
+ * max_tokens counts the special tokens; what is too many is dropped from the end of the longer text until both are equal, then
+ * from both. PGEE_ARGUMENT if max_tokens does not hold the special tokens, or capacity is less than min(max_tokens, a_bytes +
+ * b_bytes + 3). After a failure the arrays hold anything. */
+int pgee_tokenizer_encode(const pgee_tokenizer *t, pgee_encoding *e, const char *a, int64_t a_bytes, const char *b,
+                          int64_t b_bytes, int64_t max_tokens);
 
 /* ---- Observers ---------------------------------------------------------------------------------------------------- */
 

@@ -139,12 +139,12 @@ static int put_text(sink *s, const char *text, int64_t bytes) {
 
 /* ---- A tokenizer ---------------------------------------------------------------------------------------------------------- */
 
-static int check_utf8(const char *text, int64_t bytes, const char *what, int64_t which) {
+static int check_utf8(const char *text, int64_t bytes, const char *what, int32_t id) {
   uint32_t c;
   for (int64_t i = 0, size; i < bytes; i += size) {
     size = utf8_decode(text + i, bytes - i, &c);
     if (c == UNICODE_REPLACEMENT && size == 1)
-      return fail(PGEE_ARGUMENT, "%s %lld is not UTF-8: byte %lld", what, (long long)which, (long long)i);
+      return fail(PGEE_ARGUMENT, "the %s with id %d is not UTF-8 at byte %lld", what, id, (long long)i);
   }
   return PGEE_OK;
 }
@@ -154,7 +154,7 @@ static int add_pieces(pgee_tokenizer *t, const char *pieces, const int32_t *ids,
     int64_t bytes = (int64_t)strlen(pieces);
     if (ids[i] < 0)
       return fail(PGEE_ARGUMENT, "piece %lld has id %d, expected 0 or more", (long long)i, ids[i]);
-    TRY(check_utf8(pieces, bytes, "piece", i));
+    TRY(check_utf8(pieces, bytes, "piece", ids[i]));
     TRY(trie_insert(&t->pieces, pieces, bytes, ids[i]));
     pieces += bytes + 1;
   }

@@ -203,7 +203,7 @@ end
 --   tokenizer, vocabulary   paths of tokenizer.json and vocab.txt, nil where there is none. tokenizer.json says everything
 --                           itself; the rest is for a vocabulary alone
 --   lowercase               default true, as in the reference library
---   strip_accents           nil: as lowercase
+--   strip_accents           default as do_lower_case of tokenizer_config.json
 --   chinese                 spaces around CJK ideographs, default true
 --   special                 { unk_token = "[UNK]", ... } as far as the folder names them
 function Checkpoint:tokenizer_files()
@@ -218,13 +218,17 @@ function Checkpoint:tokenizer_files()
     end
   end
   local lowercase = boolean(config, "do_lower_case", path)
+  local strip = boolean(config, "strip_accents", path)
+  if strip == nil then
+    strip = lowercase ~= false
+  end
   if boolean(self.sentence_config, "do_lower_case", self.files.sentence_config) then
     lowercase = true
   end
   local chinese = boolean(config, "tokenize_chinese_chars", path)
   return {
     tokenizer = self.files.tokenizer, vocabulary = self.files.vocabulary, special = special,
-    lowercase = lowercase ~= false, strip_accents = boolean(config, "strip_accents", path), chinese = chinese ~= false,
+    lowercase = lowercase ~= false, strip_accents = strip, chinese = chinese ~= false,
   }
 end
 
@@ -300,7 +304,7 @@ local function read_modes(path)
     end
   end
   if #modes == 0 then
-    fail("'%s' asks for %s", path, named == nil and "no pooling mode" or "a pooling mode that is unknown: " .. json.describe(named))
+    fail("'%s' asks for %s", path, named == nil and "no pooling mode" or "an unknown pooling mode: " .. json.describe(named))
   end
   return modes
 end
@@ -339,6 +343,26 @@ local function transformer_folder(dir, modules)
   return dir
 end
 
+local function read_tokenizer_files(self)
+  self.tokenizer_config = read_optional(self, "tokenizer_config", "tokenizer_config.json")
+  self.special_tokens = read_optional(self, "special_tokens", "special_tokens_map.json")
+  self.sentence_config = read_optional(self, "sentence_config", "sentence_bert_config.json")
+  for key, name in pairs { tokenizer = "tokenizer.json", vocabulary = "vocab.txt" } do
+    local path = join(self.folder, name)
+    self.files[key] = json.exists(path) and path or nil
+  end
+end
+
+--- What a folder says about its tokenizer, for one that need not hold config.json and weights: has tokenizer_files() and no other
+-- method.
+function M.tokenizer(dir)
+  local self = setmetatable({ dir = dir, files = {} }, Checkpoint)
+  self.modules = read_modules(self, dir)
+  self.folder = transformer_folder(dir, self.modules)
+  read_tokenizer_files(self)
+  return self
+end
+
 --- The checkpoint in the folder `dir`. Fields, beside the methods above:
 --   dir      the folder
 --   config   config.json, decoded; perigee.config checks it
@@ -359,17 +383,11 @@ function M.open(dir)
   self.folder = transformer_folder(dir, self.modules)
   self.files.config = join(self.folder, "config.json")
   if not json.exists(self.files.config) then
-    fail("'%s' is not a checkpoint: it has no config.json. Expected: config.json, model.safetensors (or its shards and their index), "
-      .. "tokenizer.json or vocab.txt", self.folder)
+    fail("'%s' is not a checkpoint: it has no config.json. Expected: config.json, model.safetensors (or its shards and their "
+      .. "index), tokenizer.json or vocab.txt", self.folder)
   end
   self.config = json.object(self.files.config)
-  self.tokenizer_config = read_optional(self, "tokenizer_config", "tokenizer_config.json")
-  self.special_tokens = read_optional(self, "special_tokens", "special_tokens_map.json")
-  self.sentence_config = read_optional(self, "sentence_config", "sentence_bert_config.json")
-  for key, name in pairs { tokenizer = "tokenizer.json", vocabulary = "vocab.txt" } do
-    local path = join(self.folder, name)
-    self.files[key] = json.exists(path) and path or nil
-  end
+  read_tokenizer_files(self)
   index_weights(self)
   return self
 end
