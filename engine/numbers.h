@@ -14,6 +14,8 @@ static inline uint32_t float_bits(float x) {
 static inline uint32_t nonfinite_bit(float x) { return (float_bits(x) & 0x7fffffffu) + 0x00800000u; }
 static inline int is_nonfinite(float x) { return nonfinite_bit(x) >> 31; }
 
+static inline const char *nonfinite_name(float x) { return x != x ? "NaN" : x > 0 ? "infinite" : "minus infinite"; }
+
 /* A float whose exponent is neither that of zero and denormals nor that of infinity and NaN. */
 static inline int is_normal(float x) {
   uint32_t exponent = float_bits(x) >> 23 & 255;

@@ -62,10 +62,12 @@ int weights_nonfinite(const pgee_tensor *const *weights, int count, const float 
   for (int i = 0; i < count && status == PGEE_OK; i++)
     for (int64_t n = 0; n < weights[i]->shape[0] && status == PGEE_OK; n++) {
       tensor_row_f32(row, weights[i], n);
-      for (int64_t k = 0; k < K && status == PGEE_OK; k++)
-        if (is_nonfinite(s ? row[k] * s[k] : row[k]))
-          status = fail(PGEE_ARGUMENT, "weight %d, row %lld, column %lld (counted from 1) is %g%s", i + 1, (long long)n + 1,
-                        (long long)k + 1, (double)row[k], is_nonfinite(row[k]) ? "" : ", which smoothing makes infinite");
+      for (int64_t k = 0; k < K && status == PGEE_OK; k++) {
+        float v = s ? row[k] * s[k] : row[k];
+        if (is_nonfinite(v))
+          status = fail(PGEE_ARGUMENT, "weight %d, row %lld, column %lld (counted from 1) is %s%s", i + 1, (long long)n + 1,
+                        (long long)k + 1, nonfinite_name(v), is_nonfinite(row[k]) ? "" : " when smoothed");
+      }
     }
   mem_free(row);
   return status;

@@ -25,7 +25,7 @@ pgee_packed *packed_hold(const pgee_packed *p);
 int weights_check(const pgee_tensor *const *weights, int count);
 /* Row n of the weights stacked, as floats. */
 void weights_row(float *out, const pgee_tensor *const *weights, int64_t n);
-/* Sums of rows: where the weights' values times s (or NULL: all 1) are not all finite, the error that names the first that is not. */
+/* The error that names the first of the weights' values times s (NULL: all 1) that is not finite; PGEE_OK if all are. */
 int weights_nonfinite(const pgee_tensor *const *weights, int count, const float *s);
 
 #endif

@@ -21,7 +21,7 @@ function M.check(given, known, what, level)
   end
   for key in pairs(given or {}) do
     if known[key] == nil then
-      error(("%s: no option %s; there are %s"):format(what, pgee.describe(key), names(known)), level)
+      error(("%s has no option %s, only %s"):format(what, tostring(key), names(known)), level)
     end
   end
   return given or {}
