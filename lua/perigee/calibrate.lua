@@ -86,7 +86,7 @@ end
 local KNOWN = { samples = true, rows = true, budget = true, progress = true }
 
 local function read_options(given)
-  given = options.check(given, KNOWN, "calibrate", -1)
+  given = options.check(given, KNOWN, "calibrate", -2)
   local read = { samples = given.samples or 256, rows = given.rows or 128, budget = given.budget or Runner.BUDGET }
   for name, value in pairs(read) do
     if type(value) ~= "number" or value % 1 ~= 0 or value < 1 or value > 2 ^ 31 then

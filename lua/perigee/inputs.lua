@@ -113,7 +113,7 @@ local function add(batch, input, where)
   elseif type(input) == "table" and #input == 2 and type(input[1]) == "string" and type(input[2]) == "string" then
     return add_text(batch, input[1], input[2], where)
   end
-  fail(where, "is %s, expected a text, a pair of texts { a, b }, or { ids = { ... } }", pgee.describe(input))
+  error(("%s is %s, expected a text, a pair of texts { a, b }, or { ids = { ... } }"):format(where, pgee.describe(input)), 0)
 end
 
 ---- Batches -----------------------------------------------------------------------------------------------------------

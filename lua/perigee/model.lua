@@ -65,13 +65,13 @@ end
 -- What multiplies in FP32: oneDNN if it is there.
 local function kernel_of(given)
   if given ~= nil then
-    return options.choice(given, { auto = true, onednn = true }, "load: kernel", -1)
+    return options.choice(given, { auto = true, onednn = true }, "load: kernel", -2)
   end
   return C.pgee_onednn_version() ~= nil and "onednn" or "auto"
 end
 
 local function load(dir, given)
-  given = options.check(given, KNOWN, "load", -1)
+  given = options.check(given, KNOWN, "load", -2)
   local c = checkpoint.open(dir)
   local config = Config.new(c.config, c.files.config)
   local known = {}

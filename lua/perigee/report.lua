@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local linear = require "perigee.linear"
 local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"
+local quant = require "perigee.quant"
 local smooth = require "perigee.passes.smooth"
 local C, check = pgee.C, pgee.check
 
@@ -27,11 +28,12 @@ local function sqnr(entry, stats)
     symmetric = quantizer.symmetric, scale = quantizer.scale, zero = quantizer.zero, smooth = node.factors or nil,
   }
   local reference = linear(x, weights, { bias = bias })
-  local test = linear(x, node.packed, { bias = bias, quantize = given })
+  local x8 = quant.quantize(x, given)
+  local test = linear(x8, node.packed, { bias = bias })
   local db = reference:sqnr(test)
-  reference:release()
-  test:release()
-  weights:release()
+  for _, object in ipairs { reference, x8, test, weights } do
+    object:release()
+  end
   return db
 end
 
