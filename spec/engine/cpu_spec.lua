@@ -1,0 +1,101 @@
+local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local engine = require "spec.support.engine"
+local C = pgee.C
+
+local function name(isa)
+  return ffi.string(C.pgee_isa_name(isa))
+end
+
+-- The name of the ISA in force in a process with this PERIGEE_ISA ("" is none), or the message.
+local function in_force(value)
+  return (engine.process({ PERIGEE_ISA = value }, [[
+    local ffi, pgee = require "ffi", require "perigee.ffi"
+    local isa = ffi.new "int[1]"
+    local status = pgee.C.pgee_isa(isa)
+    io.write(ffi.string(status == 0 and pgee.C.pgee_isa_name(isa[0]) or pgee.C.pgee_message()))
+  ]]))
+end
+
+describe("the CPU", function()
+  it("has names for its instruction sets, and reasons for what it lacks", function()
+    local names = {}
+    for isa = 0, C.PGEE_ISAS - 1 do
+      names[isa + 1] = name(isa)
+      assert.equal(C.pgee_isa_runs(isa) == 1, ffi.string(C.pgee_isa_reason(isa)) == "")
+    end
+    assert.same({ "ref", "avx2", "avxvnni", "avx512vnni", "amx", "amx-model" }, names)
+    assert.equal(nil, C.pgee_isa_name(-1))
+    assert.equal(nil, C.pgee_isa_name(C.PGEE_ISAS))
+    assert.equal(0, C.pgee_isa_runs(99))
+    assert.equal("there is no such instruction set", ffi.string(C.pgee_isa_reason(99)))
+  end)
+
+  it("always runs the reference and AMX's model", function()
+    assert.equal(1, C.pgee_isa_runs(C.PGEE_REF))
+    assert.equal(1, C.pgee_isa_runs(C.PGEE_AMX_MODEL))
+  end)
+
+  it("agrees with what the kernel lists", function()
+    local file = assert(io.open "/proc/cpuinfo")
+    local text = file:read "*a"
+    file:close()
+    local flags = " " .. text:match "flags%s*:%s*([^\n]*)" .. " "
+    local wanted = {
+      [C.PGEE_AVX2] = { "avx", "avx2", "fma", "f16c" },
+      [C.PGEE_AVXVNNI] = { "avx2", "avx_vnni" },
+      [C.PGEE_AVX512VNNI] = { "avx2", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni" },
+      [C.PGEE_AMX] = { "avx512_vnni", "amx_tile", "amx_int8" },
+    }
+    for isa, list in pairs(wanted) do
+      local all = true
+      for _, flag in ipairs(list) do
+        all = all and flags:find(" " .. flag .. " ", 1, true) ~= nil
+      end
+      assert.equal(all, C.pgee_isa_runs(isa) == 1, name(isa))
+    end
+    local model = text:match "model name%s*:%s*([^\n]*)"
+    assert.equal(model:gsub("%s+$", ""), ffi.string(C.pgee_cpu_name()))
+  end)
+
+  it("runs the best instruction set there is, which is never the model", function()
+    local best
+    for isa = C.PGEE_REF, C.PGEE_AMX do
+      best = C.pgee_isa_runs(isa) == 1 and isa or best
+    end
+    assert.equal(name(best), in_force "")
+  end)
+
+  it("runs what PERIGEE_ISA says", function()
+    for _, isa in ipairs(engine.isas()) do
+      assert.equal(name(isa), in_force(name(isa)))
+    end
+  end)
+
+  it("refuses a PERIGEE_ISA that is misspelt, in everything that runs kernels", function()
+    assert.equal("PERIGEE_ISA=avx9, expected ref, avx2, avxvnni, avx512vnni, amx or amx-model", in_force "avx9")
+    local output, status = engine.process({ PERIGEE_ISA = "avx9" }, [[require("perigee.packed").new { { 1, 2 } }]])
+    assert.matches("PERIGEE_ISA=avx9", output, 1, true)
+    assert.equal(1, status)
+  end)
+
+  it("refuses a PERIGEE_ISA that it lacks, and says why", function()
+    for isa = C.PGEE_REF, C.PGEE_AMX do
+      if C.pgee_isa_runs(isa) == 0 then
+        assert.equal(("PERIGEE_ISA=%s does not run here: %s"):format(name(isa), ffi.string(C.pgee_isa_reason(isa))), in_force(name(isa)))
+        assert.equal(C.PGEE_UNSUPPORTED, C.pgee_isa_set(isa))
+        return
+      end
+    end
+    pending "this CPU lacks none"
+  end)
+
+  it("can be told another one", function()
+    local now = ffi.new "int[1]"
+    engine.with_isa(C.PGEE_REF, function()
+      assert.equal(0, C.pgee_isa(now))
+      assert.equal(C.PGEE_REF, now[0])
+    end)
+    assert.equal(C.PGEE_ARGUMENT, C.pgee_isa_set(-1))
+  end)
+end)
