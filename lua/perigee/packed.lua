@@ -26,7 +26,7 @@ local known = { per = true, dtype = true, smooth = true }
 local function weights_of(W, level)
   if tensor.is(W) then
     return { W }
-  elseif type(W) == "table" and not tensor.is(W[1]) then
+  elseif type(W) == "table" and type(W[1]) == "table" then
     return { tensor.from(W) }
   elseif type(W) ~= "table" then
     error(("weights are %s, expected a tensor or a list of tensors"):format(pgee.describe(W)), level + 2)
