@@ -1,0 +1,393 @@
+-- perigee.checkpoint: folders, from small ones written here to the real ones that this machine has.
+local checkpoint = require "perigee.checkpoint"
+local files = require "spec.support.files"
+local models = require "spec.support.models"
+
+-- A safetensors file of U8 vectors of one element, whose values are their numbers in the list of names.
+local function weights(names)
+  local list = {}
+  for i, name in ipairs(names) do
+    list[i] = { name, "U8", { 1 }, string.char(i) }
+  end
+  return files.pack(list)
+end
+
+-- Opens a folder with these files; config.json says model_type bert unless given.
+local function open(contents)
+  contents["config.json"] = contents["config.json"] or '{"model_type": "bert"}'
+  contents["model.safetensors"] = contents["model.safetensors"] or weights { "a" }
+  local dir = files.folder(contents)
+  return checkpoint.open(dir), dir
+end
+
+-- The message with which opening fails, with the folder's path as DIR.
+local function refused(contents)
+  local dir = files.folder(contents)
+  local ok, message = pcall(checkpoint.open, dir)
+  assert.is_false(ok)
+  return (message:gsub(dir:gsub("%p", "%%%0"), "DIR"))
+end
+
+local function failure(f)
+  local ok, message = pcall(f)
+  assert.is_false(ok)
+  return (message:gsub("'/tmp/[%w_]*", "'DIR"))
+end
+
+local function number(c, name)
+  local t = c:tensor(name)
+  return t and t[1]
+end
+
+describe("perigee.checkpoint", function()
+  after_each(files.clean)
+
+  describe("opens", function()
+    it("a folder, however its path is written", function()
+      local c, dir = open {}
+      assert.equal("bert", c.config.model_type)
+      assert.equal(dir .. "/config.json", c.files.config)
+      assert.same({ dir .. "/model.safetensors" }, c.files.weights)
+      assert.equal(1, number(checkpoint.open(dir .. "/"), "a"))
+      assert.equal(1, number(checkpoint.open(dir .. "//"), "a"))
+      local link = files.folder {} .. "/link"
+      os.execute(("ln -s %s %s"):format(dir, link))
+      assert.equal(1, number(checkpoint.open(link), "a"))
+      assert.equal(1, number(checkpoint.open("/tmp/../" .. dir), "a"))
+    end)
+
+    it("nothing that is no checkpoint", function()
+      assert.equal("cannot open '/nowhere': No such file or directory", failure(function() checkpoint.open "/nowhere" end))
+      assert.equal("'DIR' is a file, expected the folder of a checkpoint",
+        failure(function() checkpoint.open(files.write "x") end))
+      assert.equal("'DIR' is not a checkpoint: it has no config.json. Expected: config.json, model.safetensors (or its shards "
+        .. "and their index), tokenizer.json or vocab.txt", refused { ["model.safetensors"] = weights { "a" } })
+      assert.truthy(failure(function() checkpoint.open "" end)
+        :find "checkpoint_spec.lua:%d+: the checkpoint is the string '', expected the path of a folder$")
+      assert.truthy(failure(function() checkpoint.open() end):find ": the checkpoint is missing, expected the path of a folder$")
+    end)
+
+    it("nothing without weights", function()
+      assert.equal("'DIR' has no weights: neither model.safetensors nor model.safetensors.index.json",
+        refused { ["config.json"] = "{}" })
+    end)
+
+    it("no pickled weights, but says how to convert them", function()
+      for _, name in ipairs { "pytorch_model.bin", "pytorch_model.bin.index.json" } do
+        local message = refused { ["config.json"] = "{}", [name] = "x" }
+        assert.truthy(message:find("^'DIR' has its weights as pytorch_model.bin, which only PyTorch can read"))
+        assert.truthy(message:find('python3 -c "import glob, torch; from safetensors.torch import save_file', 1, true))
+      end
+    end)
+
+    it("no malformed files", function()
+      assert.equal("'DIR/config.json' holds a list, expected an object",
+        refused { ["config.json"] = "[]", ["model.safetensors"] = weights { "a" } })
+      assert.truthy(refused { ["config.json"] = "{", ["model.safetensors"] = weights { "a" } }
+        :find "^'DIR/config.json' is not valid JSON: ")
+      assert.equal("'DIR/model.safetensors' has 1 bytes, fewer than the 8 of the header's length",
+        refused { ["config.json"] = "{}", ["model.safetensors"] = "x" })
+    end)
+  end)
+
+  describe("gives tensors", function()
+    it("with and without the model's prefix", function()
+      local plain = open { ["model.safetensors"] = weights { "embeddings.word", "pooler.dense.weight" } }
+      local prefixed = open {
+        ["model.safetensors"] = weights { "bert.embeddings.word", "bert.pooler.dense.weight", "classifier.weight" },
+      }
+      assert.same({ "embeddings.word", "pooler.dense.weight" }, plain:names())
+      assert.same({ "embeddings.word", "pooler.dense.weight", "classifier.weight" }, prefixed:names())
+      assert.same({ 1, 2 }, { number(plain, "embeddings.word"), number(plain, "pooler.dense.weight") })
+      assert.same({ 1, 2, 3 }, { number(prefixed, "embeddings.word"), number(prefixed, "pooler.dense.weight"),
+        number(prefixed, "classifier.weight") })
+      assert.is_nil(plain:tensor "classifier.weight")
+      assert.is_nil(prefixed:tensor "bert.embeddings.word")
+    end)
+
+    it("from the prefixed name where both are there", function()
+      for _, order in ipairs { { "bert.x", "x" }, { "x", "bert.x" } } do
+        local c = open { ["model.safetensors"] = weights(order) }
+        assert.same({ "x" }, c:names())
+        assert.equal(order[1] == "bert.x" and 1 or 2, number(c, "x"))
+        assert.same({ "x" }, c:unused())
+      end
+    end)
+
+    it("by the prefix of the model's type", function()
+      local c = open { ["config.json"] = '{"model_type": "xlm-roberta"}',
+        ["model.safetensors"] = weights { "roberta.x", "bert.y" } }
+      assert.same({ "x", "bert.y" }, c:names())
+      assert.same({ "y" }, open({ ["config.json"] = '{"model_type": "distilbert"}',
+        ["model.safetensors"] = weights { "distilbert.y" } }):names())
+      assert.same({ "bert.y" }, open({ ["config.json"] = "{}", ["model.safetensors"] = weights { "bert.y" } }):names())
+    end)
+
+    it("under their modern names", function()
+      local c = open {
+        ["model.safetensors"] = weights { "bert.n.LayerNorm.gamma", "bert.n.LayerNorm.beta", "m.weight", "m.gamma" },
+      }
+      assert.same({ "n.LayerNorm.weight", "n.LayerNorm.bias", "m.weight" }, c:names())
+      assert.same({ 1, 2, 3 }, { number(c, "n.LayerNorm.weight"), number(c, "n.LayerNorm.bias"), number(c, "m.weight") })
+      assert.is_nil(c:tensor "n.LayerNorm.gamma")
+      assert.same({ "m.gamma" }, c:unused())
+    end)
+
+    it("without buffers", function()
+      local c = open { ["model.safetensors"] = weights { "embeddings.position_ids", "bert.embeddings.position_ids", "a",
+        "embeddings.token_type_ids" } }
+      assert.same({ "a" }, c:names())
+      assert.same({ "a" }, c:unused())
+      assert.is_nil(c:tensor "embeddings.position_ids")
+    end)
+
+    it("and says which nobody asked for", function()
+      local c = open { ["model.safetensors"] = weights { "bert.a", "b", "bert.n.gamma" } }
+      c:tensor "a"
+      assert.same({ "b", "bert.n.gamma" }, c:unused())
+      c:tensor "n.weight"
+      c:tensor "nothing"
+      assert.same({ "b" }, c:unused())
+    end)
+
+    it("that outlive it", function()
+      local c = open {}
+      local t = c:tensor "a"
+      c:close()
+      assert.equal(1, t[1])
+      assert.is_nil(c:tensor "a")
+    end)
+
+    it("or says what it cannot read of them", function()
+      local c = open { ["model.safetensors"] = files.pack { { "a", "U16", { 1 }, "xx" } } }
+      assert.equal("'DIR/model.safetensors': tensor 'a' is of type U16, which is not supported",
+        failure(function() c:tensor "a" end))
+    end)
+  end)
+
+  describe("reads shards", function()
+    -- A folder of two shards with this weight_map.
+    local function shards(map)
+      return {
+        ["config.json"] = '{"model_type": "bert"}',
+        ["model.safetensors.index.json"] = ('{"metadata": {"total_size": 4}, "weight_map": %s}'):format(map),
+        ["one.safetensors"] = weights { "bert.a", "bert.b" },
+        ["two.safetensors"] = weights { "bert.c", "d", "extra" },
+      }
+    end
+
+    it("by their index, and only what it names", function()
+      local dir = files.folder(shards('{"bert.a": "one.safetensors", "bert.b": "one.safetensors", "bert.c": "two.safetensors", '
+        .. '"d": "two.safetensors"}'))
+      local c = checkpoint.open(dir)
+      assert.same({ "a", "b", "c", "d" }, c:names())
+      assert.same({ 1, 2, 1, 2 }, { number(c, "a"), number(c, "b"), number(c, "c"), number(c, "d") })
+      assert.same({ dir .. "/one.safetensors", dir .. "/two.safetensors" }, c.files.weights)
+    end)
+
+    it("unless the index is wrong", function()
+      local INDEX = "'DIR/model.safetensors.index.json': "
+      assert.equal(INDEX .. "the shard 'three.safetensors' of tensor 'bert.c' is missing",
+        refused(shards '{"bert.a": "one.safetensors", "bert.c": "three.safetensors"}'))
+      assert.equal(INDEX .. "tensor 'bert.c' should be in 'one.safetensors', which has no such tensor",
+        refused(shards '{"bert.a": "one.safetensors", "bert.c": "one.safetensors"}'))
+      for _, name in ipairs { "../one.safetensors", "/etc/passwd", "..", "", "a/b", "x\\u0000" } do
+        assert.truthy(refused(shards(('{"bert.a": "%s"}'):format(name)))
+          :find("tensor 'bert.a' is the string '.*', expected the name of a file in the same folder$"))
+      end
+      assert.equal(INDEX .. "the shard of tensor 'bert.a' is 3, expected the name of a file in the same folder",
+        refused(shards '{"bert.a": 3}'))
+      assert.equal(INDEX .. "weight_map is null, expected an object of tensor name: file name", refused(shards "null"))
+      local without = shards "{}"
+      without["model.safetensors.index.json"] = "{}"
+      assert.equal(INDEX .. "weight_map is missing, expected an object of tensor name: file name", refused(without))
+    end)
+
+    it("only where there is no whole file", function()
+      local contents = shards '{"bert.a": "one.safetensors"}'
+      contents["model.safetensors"] = weights { "x", "a" }
+      assert.equal(2, number(checkpoint.open(files.folder(contents)), "a"))
+    end)
+  end)
+
+  describe("knows the limit", function()
+    local function limit(positions, length, sequence)
+      return (open {
+        ["config.json"] = ("{%s}"):format(positions and '"max_position_embeddings": ' .. positions or ""),
+        ["tokenizer_config.json"] = length and ('{"model_max_length": %s}'):format(length),
+        ["sentence_bert_config.json"] = sequence and ('{"max_seq_length": %s}'):format(sequence),
+      }):limit()
+    end
+
+    it("as the smallest that is given", function()
+      assert.equal(512, limit("512", "512", nil))
+      assert.equal(256, limit("512", "512", "256"))
+      assert.equal(128, limit("512", "128", "256"))
+      assert.equal(64, limit("64", "1000000000000000019884624838656", "null"))
+      assert.equal(256, limit(nil, nil, "256"))
+      assert.is_nil(limit())
+    end)
+
+    it("and refuses what is no limit", function()
+      assert.equal("'DIR/config.json': max_position_embeddings is 0, expected an integer of at least 1",
+        failure(function() limit "0" end))
+      assert.equal("'DIR/tokenizer_config.json': model_max_length is the string '512', expected an integer of at least 1",
+        failure(function() limit("512", '"512"') end))
+      assert.equal("'DIR/sentence_bert_config.json': max_seq_length is 1.5, expected an integer of at least 1",
+        failure(function() limit("512", nil, "1.5") end))
+      assert.equal("'DIR/sentence_bert_config.json': max_seq_length is -1, expected an integer of at least 1",
+        failure(function() limit("512", nil, "-1") end))
+    end)
+  end)
+
+  describe("knows the tokenizer's files", function()
+    it("and what they say", function()
+      local c, dir = open { ["tokenizer.json"] = "{}", ["vocab.txt"] = "[UNK]\n",
+        ["tokenizer_config.json"] = '{"do_lower_case": false, "strip_accents": true, "tokenize_chinese_chars": false, '
+          .. '"cls_token": {"content": "<s>"}, "pad_token": null, "sep_token": "</s>"}',
+        ["special_tokens_map.json"] = '{"sep_token": "[SEP]", "unk_token": "[UNK]", "additional_special_tokens": []}' }
+      assert.same({
+        tokenizer = dir .. "/tokenizer.json", vocabulary = dir .. "/vocab.txt",
+        lowercase = false, strip_accents = true, chinese = false,
+        special = { cls_token = "<s>", sep_token = "</s>", unk_token = "[UNK]" },
+      }, c:tokenizer_files())
+    end)
+
+    it("and what the reference library takes for granted", function()
+      local default = { lowercase = true, strip_accents = true, chinese = true, special = {} }
+      assert.same(default, open({}):tokenizer_files())
+      assert.same(default,
+        open({ ["tokenizer_config.json"] = '{"strip_accents": null, "do_lower_case": null}' }):tokenizer_files())
+    end)
+
+    it("and that sentence-transformers may lower-case too", function()
+      for sentence, lowercase in pairs { ["true"] = true, ["false"] = false } do
+        local c = open { ["tokenizer_config.json"] = '{"do_lower_case": false}',
+          ["sentence_bert_config.json"] = ('{"do_lower_case": %s}'):format(sentence) }
+        assert.equal(lowercase, c:tokenizer_files().lowercase)
+      end
+    end)
+
+    it("and refuses what is neither true nor false", function()
+      local c = open { ["tokenizer_config.json"] = '{"do_lower_case": 1}' }
+      assert.equal("'DIR/tokenizer_config.json': do_lower_case is 1, expected true or false",
+        failure(function() c:tokenizer_files() end))
+    end)
+  end)
+
+  describe("knows the pooling", function()
+    local CHAIN = { "Transformer", "Pooling", "Normalize" }
+
+    local function modules(names, paths)
+      local list = {}
+      for i, name in ipairs(names) do
+        local path = paths and paths[i] or i == 1 and "" or ("%d_%s"):format(i - 1, name)
+        list[i] = ('{"idx": %d, "path": "%s", "type": "sentence_transformers.models.%s"}'):format(i - 1, path, name)
+      end
+      return "[" .. table.concat(list, ",") .. "]"
+    end
+
+    local function pooling(names, config)
+      return (open { ["modules.json"] = modules(names), ["1_Pooling/config.json"] = config or "{}" }):pooling()
+    end
+
+    it("as modules.json and the pooling's config say", function()
+      assert.same({ modes = { "mean" }, normalize = true }, pooling(CHAIN, '{"pooling_mode_mean_tokens": true}'))
+      assert.same({ modes = { "mean" }, normalize = false }, pooling({ "Transformer", "Pooling" }, "{}"))
+      assert.same({ modes = { "first" }, normalize = true },
+        pooling(CHAIN, '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}'))
+      assert.same({ modes = { "last" }, normalize = true },
+        pooling(CHAIN, '{"pooling_mode_lasttoken": true, "pooling_mode_mean_tokens": false}'))
+      assert.same({ modes = { "first", "max", "mean", "mean_sqrt" }, normalize = true }, pooling(CHAIN,
+        '{"pooling_mode_cls_token": true, "pooling_mode_mean_sqrt_len_tokens": true, "pooling_mode_max_tokens": true}'))
+      assert.same({ modes = { "first" }, normalize = true }, pooling(CHAIN, '{"pooling_mode": "cls"}'))
+    end)
+
+    it("as the mean, not scaled, if nothing says otherwise", function()
+      assert.same({ modes = { "mean" }, normalize = false }, open({}):pooling())
+    end)
+
+    it("and names what is not supported, when it is asked", function()
+      local c = open { ["modules.json"] = modules { "Transformer", "Pooling", "Dense", "Normalize" } }
+      assert.equal("'DIR/modules.json': the modules Transformer, Pooling, Dense, Normalize are not supported, only Transformer, "
+        .. "Pooling and, after them, Normalize", failure(function() c:pooling() end))
+      for _, chain in ipairs { { "Transformer" }, { "Transformer", "Normalize", "Pooling" }, { "Pooling" },
+        { "Transformer", "Pooling", "Pooling" } } do
+        assert.truthy(failure(function() pooling(chain) end):find "are not supported")
+      end
+      assert.equal("'DIR/1_Pooling/config.json': the pooling mode weightedmean is not supported",
+        failure(function() pooling(CHAIN, '{"pooling_mode_weightedmean_tokens": true}') end))
+      assert.equal("'DIR/1_Pooling/config.json' asks for no pooling mode",
+        failure(function() pooling(CHAIN, '{"pooling_mode_mean_tokens": false}') end))
+      assert.equal("'DIR/1_Pooling/config.json' asks for an unknown pooling mode: the string 'best'",
+        failure(function() pooling(CHAIN, '{"pooling_mode": "best"}') end))
+      assert.equal("'DIR/1_Pooling/config.json': pooling_mode_max_tokens is 1, expected true or false",
+        failure(function() pooling(CHAIN, '{"pooling_mode_max_tokens": 1}') end))
+      local missing = open { ["modules.json"] = modules(CHAIN) }
+      assert.equal("cannot open 'DIR/1_Pooling/config.json': No such file or directory",
+        failure(function() missing:pooling() end))
+    end)
+
+    it("and finds the transformer in a folder of its own", function()
+      local c = checkpoint.open(files.folder {
+        ["modules.json"] = modules(CHAIN, { "0_Transformer" }), ["1_Pooling/config.json"] = "{}",
+        ["0_Transformer/config.json"] = '{"model_type": "bert", "max_position_embeddings": 64}',
+        ["0_Transformer/model.safetensors"] = weights { "bert.a" },
+        ["0_Transformer/sentence_bert_config.json"] = '{"max_seq_length": 32}',
+      })
+      assert.equal(1, number(c, "a"))
+      assert.equal(32, c:limit())
+      assert.is_true(c:pooling().normalize)
+    end)
+
+    it("and refuses modules that lead elsewhere", function()
+      for _, path in ipairs { "../x", "/x", "a/../../x" } do
+        assert.equal(("'DIR/modules.json': module 2 is in '%s', expected a folder inside this one"):format(path),
+          refused { ["config.json"] = "{}", ["modules.json"] = modules(CHAIN, { "", path }) })
+      end
+      assert.equal("'DIR/modules.json': module 1 is not an object with the strings type and path",
+        refused { ["config.json"] = "{}", ["modules.json"] = "[3]" })
+    end)
+  end)
+
+  describe("opens real ones:", function()
+    it("the small ones of this repository", function()
+      for _, name in ipairs(models.small) do
+        local c = checkpoint.open(models.path(name))
+        local word = c:tensor "embeddings.word_embeddings.weight"
+        assert.same({ c.config.vocab_size, c.config.hidden_size }, word.shape)
+        assert.is_nil(word:first_nonfinite())
+        assert.equal(#c:names() - 1, #c:unused())
+      end
+      assert.same({ modes = { "mean" }, normalize = true }, checkpoint.open(models.path "embedder"):pooling())
+    end)
+
+    local demo, why = models.demo()
+    it("the demo's", function()
+      if not demo then
+        pending(why)
+        return
+      end
+      local c = checkpoint.open(demo)
+      assert.equal(103, #c:names()) -- and a buffer
+      assert.equal(256, c:limit())
+      assert.same({ modes = { "mean" }, normalize = true }, c:pooling())
+      for _, name in ipairs(c:names()) do
+        assert.is_nil(c:tensor(name):first_nonfinite())
+      end
+      assert.same({}, c:unused())
+    end)
+
+    local tuned, missing = models.tuned "minilm-sst2"
+    it("a fine-tuned one in F16, of two shards", function()
+      if not tuned then
+        pending(missing)
+        return
+      end
+      local c = checkpoint.open(tuned)
+      assert.equal(2, #c.files.weights)
+      assert.equal("F16", c:tensor("encoder.layer.5.output.dense.weight").dtype)
+      assert.same({ 2, 384 }, c:tensor("classifier.weight").shape)
+    end)
+  end)
+end)

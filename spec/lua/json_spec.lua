@@ -1,0 +1,67 @@
+-- perigee.json: JSON files with errors that name them.
+local json = require "perigee.json"
+local files = require "spec.support.files"
+
+local function refused(read, text)
+  local path = files.write(text)
+  local ok, message = pcall(read, path)
+  assert.is_false(ok)
+  local name, why = message:match "^'(.-)' (.*)$"
+  assert.equal(path, name)
+  return why
+end
+
+describe("perigee.json", function()
+  after_each(files.clean)
+
+  it("reads an object", function()
+    local value = json.object(files.write ' {"a": [1, 2.5, "x"], "b": null, "c": {"d": true}, "é": "\\u00e9"}\n')
+    assert.same({ 1, 2.5, "x" }, value.a)
+    assert.equal(json.null, value.b)
+    assert.is_true(value.c.d)
+    assert.equal("é", value["é"])
+  end)
+
+  it("reads a list", function()
+    assert.same({ 1, 2 }, json.list(files.write "[1, 2]"))
+    assert.same({}, json.list(files.write "[]"))
+    assert.same({}, json.object(files.write "{}"))
+  end)
+
+  it("keeps the last of two equal keys, and numbers as large as they come", function()
+    local value = json.object(files.write '{"a": 1, "a": 2, "b": 1000000000000000019884624838656}')
+    assert.equal(2, value.a)
+    assert.equal(1e30, value.b)
+  end)
+
+  it("refuses what is not JSON, naming the file", function()
+    local deep = ("["):rep(2000)
+    for _, text in ipairs { "", "{", '{"a": }', "{'a': 1}", '{"a": NaN}', '{"a": Infinity}', '{"a": 0x10}', "{} x", deep } do
+      assert.truthy(refused(json.object, text):find "^is not valid JSON: ", text)
+    end
+  end)
+
+  it("refuses another kind of value", function()
+    assert.equal("holds a list, expected an object", refused(json.object, "[1]"))
+    assert.equal("holds a list, expected an object", refused(json.object, "[]"))
+    assert.equal("holds an object, expected a list", refused(json.list, "{}"))
+    assert.equal("holds 3, expected an object", refused(json.object, "3"))
+    assert.equal("holds null, expected a list", refused(json.list, "null"))
+    assert.equal("holds the string 'x', expected a list", refused(json.list, '"x"'))
+  end)
+
+  it("names files that cannot be read", function()
+    assert.error(function() json.object "/nowhere/x" end, "cannot open '/nowhere/x': No such file or directory")
+    assert.error(function() json.object "/tmp" end, "cannot read '/tmp': Is a directory")
+    assert.is_false(json.exists "/nowhere/x")
+    assert.is_true(json.exists(files.write ""))
+  end)
+
+  it("describes values", function()
+    assert.equal("missing", json.describe(nil))
+    assert.equal("null", json.describe(json.null))
+    assert.equal("a list or an object", json.describe {})
+    assert.equal("the string 'x'", json.describe "x")
+    assert.equal("false", json.describe(false))
+  end)
+end)
