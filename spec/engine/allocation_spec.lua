@@ -3,6 +3,9 @@
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
+local checkpoint = require "perigee.checkpoint"
+local safetensors = require "perigee.safetensors"
+local files = require "spec.support.files"
 local C = pgee.C
 
 local hard = os.getenv "PERIGEE_HARD"
@@ -17,19 +20,25 @@ local function live()
   return tonumber(C.pgee_live_bytes())
 end
 
+-- nil, or the message of work's failure. Keeps nothing that it returns.
+local function failure(work)
+  local ok, message = pcall(work)
+  return not ok and tostring(message) or nil
+end
+
 -- Runs `work` with the n-th allocation and all after it failing, n = 1, 2, ... Returns how many failures it took to succeed.
 local function fails_cleanly(work)
   work()
   local before = live()
   for n = 1, 1e5 do
     C.pgee_fail_allocation(n)
-    local ok, message = pcall(work)
+    local message = failure(work)
     C.pgee_fail_allocation(0)
-    if ok then
+    if not message then
       assert.equal(before, live())
       return n - 1
     end
-    assert.truthy(tostring(message):find("out of memory", 1, true), tostring(message))
+    assert.truthy(message:find("out of memory", 1, true), message)
     assert.equal(before, live(), ("bytes are left after the failure of allocation %d"):format(n))
   end
   error "it never succeeded"
@@ -39,8 +48,8 @@ describe("when an allocation fails,", function()
   it("the check itself sees work that loses memory", function()
     local kept = {}
     local function loses()
-      kept[#kept + 1] = tensor.new({ 4 }, "F32")
-      tensor.new({ 4 }, "F32")
+      kept[#kept + 1] = tensor.new("F32", { 4 })
+      tensor.new("F32", { 4 })
     end
     assert.error_matches(function() fails_cleanly(loses) end, "bytes are left")
   end)
@@ -51,5 +60,26 @@ describe("when an allocation fails,", function()
       return t:rows(2, 2), t[1]
     end
     assert.is_true(fails_cleanly(work) >= 3)
+  end)
+
+  it("a safetensors file, its tensors and their copies", function()
+    local list = {}
+    for i = 1, 70 do -- more than the reader's lists begin with room for
+      list[i] = { "layer." .. i, "F16", { 2, 1 }, "abcd" }
+    end
+    local path = files.write(files.pack(list))
+    finally(files.clean)
+    local function work()
+      local f = safetensors.open(path)
+      return f:tensor("layer.7"):f32(), f:tensor("layer.70")[2]
+    end
+    assert.is_true(fails_cleanly(work) >= 10)
+  end)
+
+  it("a checkpoint", function()
+    local function work()
+      return checkpoint.open("spec/golden/checkpoints/tiny"):tensor "embeddings.word_embeddings.weight"
+    end
+    assert.is_true(fails_cleanly(work) >= 6)
   end)
 end)

@@ -179,10 +179,10 @@ describe("perigee.ffi", function()
         return class.wrap(out[0])
       end
       C.pgee_peak_reset()
-      for _ = 1, 12 do
+      for _ = 1, 8 do
         big()
       end
-      assert.is_true(tonumber(C.pgee_peak_bytes()) < 2 * before + 512 * 2 ^ 20)
+      assert.is_true(tonumber(C.pgee_peak_bytes()) < 2 * before + 384 * 2 ^ 20)
     end)
   end)
 end)
