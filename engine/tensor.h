@@ -13,12 +13,12 @@ struct pgee_tensor {
   int dtype;
   int ndim;
   int64_t shape[PGEE_MAX_DIMS];
-  int64_t stride;     /* elements from one index of the first dimension to the next */
-  void *data;         /* NULL in a plan's buffer */
-  int rows;           /* PGEE_FIXED, or how a plan's buffer counts its rows (shape[0] is then 0) */
-  int owned;          /* data is a block of memory.h to free at the end */
-  pgee_tensor *base;  /* held, or NULL */
-  map *file;          /* held, or NULL */
+  int64_t stride;    /* elements from one index of the first dimension to the next */
+  void *data;        /* NULL in a plan's buffer */
+  int rows;          /* PGEE_FIXED, or how a plan's buffer counts its rows (shape[0] is then 0) */
+  int owned;         /* data is a block of memory.h to free at the end */
+  pgee_tensor *base; /* held, or NULL */
+  map *file;         /* held, or NULL */
 };
 
 /* One more reference; t may be NULL. Cast away const: the count is not part of the value. */
