@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "../kernels/onednn.h"
 #include "numbers.h"
 #include "operator.h"
 #include "status.h"
@@ -28,6 +29,15 @@ static int check_f32(const pgee_linear_args *a) {
   return PGEE_OK;
 }
 
+static int check_onednn(const pgee_packed *w) {
+  int isa;
+  if (w->dtype == PGEE_S8)
+    return pgee_onednn_check(w);
+  TRY(pgee_isa(&isa));
+  const char *why = onednn_missing(isa);
+  return why ? fail(PGEE_UNSUPPORTED, "%s", why) : PGEE_OK;
+}
+
 static int check(const void *args) {
   const pgee_linear_args *a = args;
   if (!a->w)
@@ -42,7 +52,7 @@ static int check(const void *args) {
   if (a->kernel != PGEE_AUTO && a->kernel != PGEE_ONEDNN)
     return fail(PGEE_ARGUMENT, "kernel is %d, expected PGEE_AUTO or PGEE_ONEDNN", a->kernel);
   if (a->kernel == PGEE_ONEDNN)
-    return fail(PGEE_UNSUPPORTED, "this library was built without oneDNN");
+    TRY(check_onednn(a->w));
   if (a->residual)
     TRY(expect_like(a->residual, "residual", PGEE_F32, a->x, N));
   if (a->y)
@@ -106,7 +116,15 @@ static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogu
   }
 }
 
-/* ---- Who does what ------------------------------------------------------------------------------------------------ */
+static void one_panel(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last,
+                      const int8_t *next) {
+  if (a->w->dtype == PGEE_S8)
+    panel_s8(a, k, e, panel, first, last, next);
+  else
+    panel_f32(a, k, e, panel, first, last);
+}
+
+/* ---- Our kernels: who does what ------------------------------------------------------------------------------------ */
 
 /* Where the part of thread `thread` begins in the list of rows. At a whole tile where that moves it by little. */
 static int64_t begin_of(int64_t rows, int64_t panels, int tile_m, int thread, int threads) {
@@ -121,7 +139,8 @@ typedef struct part {
   int64_t rows, first, last;
 } part;
 
-static part part_of(const pgee_linear_args *a, const context *c, int tile_m) {
+static part part_of(const pgee_linear_args *a, const context *c) {
+  int tile_m = a->w->dtype == PGEE_S8 ? c->k->tile_m : c->k->tile_m_f32;
   part p = {.rows = rows_of(a->x, c)};
   if (p.rows > 0) {
     p.first = begin_of(p.rows, a->w->panels, tile_m, c->thread, c->threads);
@@ -130,27 +149,109 @@ static part part_of(const pgee_linear_args *a, const context *c, int tile_m) {
   return p;
 }
 
-static void run_own(const pgee_linear_args *a, const context *c) {
-  int s8 = a->w->dtype == PGEE_S8;
-  epilogue e = lower(a);
-  part p = part_of(a, c, s8 ? c->k->tile_m : c->k->tile_m_f32);
+static void run_own(const pgee_linear_args *a, const context *c, const epilogue *e) {
+  part p = part_of(a, c);
   for (int64_t at = p.first, end; at < p.last; at = end) {
     int64_t panel = at / p.rows, row = at % p.rows;
     end = least(p.last, (panel + 1) * p.rows);
-    int64_t last = row + end - at;
-    if (s8)
-      panel_s8(a, c->k, &e, panel, row, last, end < p.last ? (const int8_t *)(a->w->bytes + (panel + 1) * a->w->panel_bytes) : NULL);
-    else
-      panel_f32(a, c->k, &e, panel, row, last);
+    const int8_t *next = end < p.last ? (const int8_t *)(a->w->bytes + (panel + 1) * a->w->panel_bytes) : NULL;
+    one_panel(a, c->k, e, panel, row, row + end - at, next);
   }
 }
 
-static void run(const void *args, const context *c) { run_own(args, c); }
+/* ---- oneDNN ------------------------------------------------------------------------------------------------------- */
+
+/* oneDNN likes large matrices, and reads all of a weight for each: threads take rectangles of rows and panels. Of the ways to cut,
+ * the one whose largest rectangle is smallest; of equal ones the one with the fewest panels each. */
+typedef struct rectangle {
+  int64_t row, row_end, panel, panel_end;
+} rectangle;
+
+static int64_t part_size(int64_t n, int parts) { return (n + parts - 1) / parts; }
+
+static rectangle rectangle_of(const pgee_linear_args *a, const context *c) {
+  int64_t rows = rows_of(a->x, c), panels = a->w->panels;
+  int across = c->threads;
+  for (int n = c->threads - 1; n >= 1; n--)
+    if (c->threads % n == 0 &&
+        part_size(rows, c->threads / n) * part_size(panels, n) < part_size(rows, c->threads / across) * part_size(panels, across))
+      across = n;
+  context down = {.thread = c->thread / across, .threads = c->threads / across}, side = {.thread = c->thread % across, .threads = across};
+  rectangle r;
+  share(&down, rows, &r.row, &r.row_end);
+  share(&side, panels, &r.panel, &r.panel_end);
+  return r;
+}
+
+/* What a thread has between oneDNN and the epilogue: 256 KiB, half of a small second-level cache. */
+enum { BLOCK = 1 << 16, BLOCK_ROWS = 256 };
+
+/* Columns of a rectangle that the weight has. */
+static int64_t columns_of(const pgee_packed *w, const rectangle *r) { return least(r->panel_end * PANEL, w->N) - r->panel * PANEL; }
+
+/* Accumulators [rows][columns] by oneDNN; 0 if it has no kernel for the shape, or no memory, or rows of x do not lie close. */
+static int multiply_block(const pgee_linear_args *a, int isa, void *c, const rectangle *r) {
+  const pgee_packed *w = a->w;
+  int s8 = w->dtype == PGEE_S8;
+  const char *b = w->bytes + r->panel * w->panel_bytes, *x = (const char *)a->x->data + r->row * a->x->stride * (s8 ? 1 : 4);
+  int64_t rows = r->row_end - r->row, n = columns_of(w, r);
+  if (a->x->stride != (s8 ? round_up(w->K, 64) : w->K))
+    return 0;
+  return s8 ? onednn_u8s8(isa, c, (const uint8_t *)x, (const int8_t *)b, rows, w->K, n)
+            : onednn_f32(isa, c, (const float *)x, (const float *)b, rows, w->K, n);
+}
+
+/* Where oneDNN cannot, our kernels do: in INT8 the bits are the same. */
+static void run_block(const pgee_linear_args *a, const context *c, const epilogue *e, const rectangle *r) {
+  int64_t ld = columns_of(a->w, r);
+  int done = multiply_block(a, c->k->isa, c->scratch, r);
+  for (int64_t p = r->panel; p < r->panel_end; p++) {
+    const char *tile = c->scratch + (p - r->panel) * PANEL * 4;
+    int m = (int)(r->row_end - r->row), n = (int)least(PANEL, a->w->N - p * PANEL);
+    if (!done)
+      one_panel(a, c->k, e, p, r->row, r->row_end, NULL);
+    else if (a->w->dtype == PGEE_S8)
+      c->k->epilogue_s32(e, (const int32_t *)tile, ld, r->row, m, p * PANEL, n);
+    else
+      c->k->epilogue_f32(e, (const float *)tile, ld, r->row, m, p * PANEL, n);
+  }
+}
+
+static void run_onednn(const pgee_linear_args *a, const context *c, const epilogue *e) {
+  rectangle all = rectangle_of(a, c);
+  int64_t parts = part_size(all.row_end - all.row, BLOCK_ROWS), rows = all.row_end - all.row;
+  for (int64_t i = 0; i < parts; i++) {
+    rectangle r = {.row = all.row + rows * i / parts, .row_end = all.row + rows * (i + 1) / parts};
+    int64_t panels = BLOCK / PANEL / (r.row_end - r.row);
+    for (r.panel = all.panel; r.panel < all.panel_end; r.panel = r.panel_end) {
+      r.panel_end = least(r.panel + panels, all.panel_end);
+      run_block(a, c, e, &r);
+    }
+  }
+}
+
+/* ---- The operator ------------------------------------------------------------------------------------------------- */
+
+static int64_t scratch(const void *args, int64_t T, int64_t S) {
+  (void)T, (void)S;
+  return ((const pgee_linear_args *)args)->kernel == PGEE_ONEDNN ? (int64_t)BLOCK * 4 : 0;
+}
+
+static void run(const void *args, const context *c) {
+  const pgee_linear_args *a = args;
+  epilogue e = lower(a);
+  if (a->kernel == PGEE_ONEDNN)
+    run_onednn(a, c, &e);
+  else
+    run_own(a, c, &e);
+}
 
 static int64_t work(const void *args, const context *c) {
   const pgee_linear_args *a = args;
-  part p = part_of(a, c, a->w->dtype == PGEE_S8 ? c->k->tile_m : c->k->tile_m_f32);
-  return (p.last - p.first) * PANEL * a->w->K;
+  part p = part_of(a, c);
+  rectangle r = rectangle_of(a, c);
+  int64_t rows = a->kernel == PGEE_ONEDNN ? (r.row_end - r.row) * (r.panel_end - r.panel) : p.last - p.first;
+  return rows * PANEL * a->w->K;
 }
 
 const operator op_linear = {
@@ -162,6 +263,7 @@ const operator op_linear = {
                FIELD(FIELD_OVER, pgee_linear_args, residual), FIELD(FIELD_WRITE, pgee_linear_args, y),
                QUANTIZER_FIELDS(pgee_linear_args)},
     .check = check,
+    .scratch = scratch,
     .run = run,
     .work = work,
 };
@@ -170,11 +272,16 @@ int pgee_linear_kernel(const pgee_linear_args *args, int64_t rows, char *name, i
   int isa;
   if (!args || !args->w || !name || bytes < 1 || rows < 0)
     return fail(PGEE_ARGUMENT, "linear: the kernel's name is asked for without a weight or without room for it");
+  const pgee_packed *w = args->w;
+  int s8 = w->dtype == PGEE_S8;
   TRY(pgee_isa(&isa));
   const kernels *k = kernels_for(isa);
-  if (args->w->dtype == PGEE_S8)
-    snprintf(name, (size_t)bytes, "%s %dx%d", pgee_isa_name(isa), k->tile_m, PANEL);
+  const char *other = NULL;
+  if (args->kernel == PGEE_ONEDNN)
+    other = s8 ? onednn_u8s8_name(isa, rows, w->K, w->N) : onednn_f32_name(isa, rows, w->K, w->N);
+  if (other)
+    snprintf(name, (size_t)bytes, "onednn %s", other);
   else
-    snprintf(name, (size_t)bytes, "%s f32 %dx%d", pgee_isa_name(isa), k->tile_m_f32, PANEL);
+    snprintf(name, (size_t)bytes, "%s%s %dx%d", pgee_isa_name(isa), s8 ? "" : " f32", s8 ? k->tile_m : k->tile_m_f32, PANEL);
   return PGEE_OK;
 }
