@@ -111,7 +111,7 @@ for _, name in ipairs(models.small) do
     if models.exists(models.path(name) .. "/texts.json") then
       it("makes the reference's ids of its texts", function()
         for i, s in ipairs(sequences) do
-          local _, batch = model:hidden(s.text)
+          local _, batch = model:hidden { s.text }
           local ids, types = {}, {}
           for j = 1, batch.T do
             ids[j], types[j] = batch.ids[j - 1], batch.types[j - 1]
@@ -150,7 +150,7 @@ describe("classification", function()
   it("answers with the label of the largest logit and probabilities that add up to 1", function()
     local model, sequences = perigee.load(models.path "pairs"), golden(models.path "pairs")
     for _, s in ipairs(sequences) do
-      local answer, logits = model:classify(s.text), s.get("logits"):totable()
+      local answer, logits = model:classify({ s.text })[1], s.get("logits"):totable()
       local best = math.max(unpack(logits))
       local sum = 0
       for i, label in ipairs { "entailment", "neutral", "contradiction" } do
@@ -169,7 +169,7 @@ describe("classification", function()
     local model, sequences = perigee.load(models.path "regression"), golden(models.path "regression")
     for _, s in ipairs(sequences) do
       local want = s.get("logits")[1]
-      assert.near(want, model:classify(s.text).score, 2e-5 * math.max(1, math.abs(want)))
+      assert.near(want, model:classify({ s.text })[1].score, 2e-5 * math.max(1, math.abs(want)))
     end
     model:release()
   end)
@@ -200,7 +200,7 @@ describe("embedding", function()
           local want = s.get("pooled." .. mode)
           local report = compare.report(("embedder, %s, text %d"):format(mode, i))
           report:stage("vector", vectors[i], normalize and unit(want) or want)
-          report:stage("alone", model:embed(s.text), normalize and unit(want) or want)
+          report:stage("alone", model:embed({ s.text })[1], normalize and unit(want) or want)
           assert(report:finish())
         end
         model:release()
