@@ -132,7 +132,8 @@ void pgee_safetensors_free(pgee_safetensors *f);
 int64_t pgee_safetensors_count(const pgee_safetensors *f);
 /* The i-th name in the header's order; NULL past the end. */
 const char *pgee_safetensors_name(const pgee_safetensors *f, int64_t i);
-/* A view of the mapped bytes. PGEE_ARGUMENT if there is no such tensor. */
+/* A view of the mapped bytes, or a copy if they lie at an address that is no multiple of the type's size. PGEE_ARGUMENT if there
+ * is no such tensor. */
 int pgee_safetensors_tensor(pgee_tensor **out, const pgee_safetensors *f, const char *name);
 /* The value of a key of __metadata__; NULL if there is none. */
 const char *pgee_safetensors_metadata(const pgee_safetensors *f, const char *key);

@@ -5,7 +5,8 @@
  *             "name": { "dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24] }, ... }
  *
  * Offsets count from the beginning of the data, which the tensors tile without hole or overlap, in any order. Everything is
- * checked when the file is opened; afterwards nothing fails but asking for what is not there. Data may lie at odd addresses.
+ * checked when the file is opened; afterwards nothing fails but asking for what is not there. A header of an odd length puts
+ * the data at addresses that its types cannot be read from: such tensors are copied.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -382,9 +383,16 @@ int pgee_safetensors_tensor(pgee_tensor **out, const pgee_safetensors *f, const 
   if (e->ndim > PGEE_MAX_DIMS)
     return fail(PGEE_UNSUPPORTED, "'%s': tensor '%s' has %d dimensions, at most %d are supported", f->file->path, name, e->ndim,
                 PGEE_MAX_DIMS);
-  static const int64_t one[] = {1};
-  const int64_t *shape = e->ndim ? e->shape : one; /* a single number is a vector of one */
-  return tensor_over(out, e->type->dtype, e->ndim ? e->ndim : 1, shape, (char *)f->data + e->begin, f->file);
+  static const int64_t one[] = {1}; /* a single number is a vector of one */
+  const int64_t *shape = e->ndim ? e->shape : one;
+  int ndim = e->ndim ? e->ndim : 1, dtype = e->type->dtype;
+  char *data = (char *)f->data + e->begin;
+  if ((uintptr_t)data % (uintptr_t)pgee_dtype_bytes(dtype) == 0)
+    return tensor_over(out, dtype, ndim, shape, data, f->file);
+  TRY(pgee_tensor_new(out, dtype, ndim, shape)); /* more than one byte each, so dense */
+  if (e->end > e->begin)
+    memcpy((*out)->data, data, (size_t)(e->end - e->begin));
+  return PGEE_OK;
 }
 
 const char *pgee_safetensors_metadata(const pgee_safetensors *f, const char *key) {

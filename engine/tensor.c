@@ -1,7 +1,7 @@
 /* tensor.c: an array of one type with up to four dimensions, row-major.
  *
  * All rows (first index) lie `stride` elements apart; what is inside a row is dense. The data is its own block of memory, or
- * bytes of a mapped file or of another tensor, which are then held. Mapped data may lie at odd addresses: read it by memcpy.
+ * bytes of a mapped file or of another tensor, which are then held. It is aligned to its type, its own block to 64 bytes.
  */
 #include "tensor.h"
 
