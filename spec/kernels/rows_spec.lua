@@ -1,0 +1,265 @@
+-- The row operators and tile epilogues: every ISA gives the reference's bits, the reference is close to plain loops in double,
+-- and what a kernel does with zeros, denormals, infinities and NaN is what kernels/README.md says.
+local ffi = require "ffi"
+local C = require("spec.support.native").cdef [[
+  typedef struct rows_case {
+    int op, fill;
+    int rows, width, first;
+    int activation;
+    int residual, y, mode;
+    int symmetric, multiplied, ranged, per_row;
+    uint32_t seed;
+    int step;
+    int in_place;
+  } rows_case;
+  int spec_rows_equal(int isa, const rows_case *c, int corrupt, char *why, int64_t bytes);
+  uint64_t spec_rows_digest(int isa, const rows_case *c, uint64_t h);
+  void spec_rows_error(const rows_case *c, double *y, double *q);
+  float spec_exp(float x);
+  float spec_activate(int isa, float x, int activation);
+  double spec_function_error(int activation, float limit, uint32_t stride);
+  void spec_widen(int isa, int dtype, float *y);
+]]
+
+local EPILOGUE_S32, EPILOGUE_F32, NORM, QUANTIZE, RANGE, EMBED, POOL, UNIT, MINMAX = 0, 1, 2, 3, 4, 5, 6, 7, 8
+local ORDINARY, ZERO, CONSTANT, EXTREME, SPECIAL = 0, 1, 2, 3, 4
+local NONE, STATIC, DYNAMIC = 0, 1, 2
+local FILLS = { ORDINARY, ZERO, CONSTANT, EXTREME, SPECIAL }
+local inf, nan = math.huge, 0 / 0
+
+-- ---- Cases ----------------------------------------------------------------------------------------------------------------
+
+--- Each field of `choices` is a value or a list of values: calls f with every combination, a table.
+local function each(choices, f)
+  local names = {}
+  for name in pairs(choices) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  local case = {}
+  local function choose(i)
+    local name = names[i]
+    if not name then
+      return f(case)
+    end
+    local values = type(choices[name]) == "table" and choices[name] or { choices[name] }
+    for _, value in ipairs(values) do
+      case[name] = value
+      choose(i + 1)
+    end
+  end
+  choose(1)
+end
+
+--- Every variant of every operator, at the widths and fills given; more fields may be given too.
+local function variants(more, f)
+  local function with(choices)
+    for name, value in pairs(more) do
+      choices[name] = choices[name] == nil and value or choices[name]
+    end
+    each(choices, f)
+  end
+  local B = { 0, 1 }
+  with { op = EPILOGUE_S32, activation = { 0, 1, 2, 3, 4 }, residual = B, y = 1, mode = { NONE, STATIC }, per_row = B }
+  with { op = EPILOGUE_S32, activation = { 0, 1 }, residual = 0, y = 0, mode = STATIC, per_row = B }
+  with { op = EPILOGUE_F32, activation = { 0, 1, 2, 3, 4 }, residual = B, y = 1, mode = { NONE, STATIC } }
+  with { op = EPILOGUE_F32, activation = { 0, 2 }, residual = 0, y = 0, mode = STATIC }
+  if not more.tiles then
+    with { op = NORM, residual = B, y = 1, mode = { NONE, STATIC } }
+    with { op = NORM, residual = B, y = 0, mode = STATIC }
+    with { op = NORM, residual = B, y = B, mode = DYNAMIC, symmetric = B, multiplied = B }
+    with { op = QUANTIZE, mode = STATIC }
+    with { op = QUANTIZE, mode = DYNAMIC, symmetric = B, multiplied = B, ranged = B }
+    with { op = RANGE, multiplied = B }
+    with { op = POOL, activation = { 0, 1, 2, 3, 4 } }
+    with { op = { UNIT, MINMAX } }
+    with { op = EMBED, activation = { C.PGEE_F32, C.PGEE_F16, C.PGEE_BF16 }, residual = B, multiplied = B }
+  end
+end
+
+local why = ffi.new "char[256]"
+
+local function describe_case(case)
+  local words = {}
+  for name, value in pairs(case) do
+    if name ~= "tiles" then
+      words[#words + 1] = name .. " " .. tostring(value)
+    end
+  end
+  table.sort(words)
+  return table.concat(words, ", ")
+end
+
+local struct = ffi.new "rows_case"
+
+--- The table as a C struct; what is not given is 0.
+local function lower(case)
+  ffi.fill(struct, ffi.sizeof(struct))
+  struct.rows = 1
+  for name, value in pairs(case) do
+    if name ~= "tiles" then
+      struct[name] = value
+    end
+  end
+  struct.seed = 17 * struct.width + struct.op + 1
+  return struct
+end
+
+local function equal(isa, case, corrupt)
+  local ok = C.spec_rows_equal(isa, lower(case), corrupt and 1 or 0, why, 256) == 1
+  return ok, not ok and describe_case(case) .. ": " .. ffi.string(why)
+end
+
+local NARROW, WIDE = {}, { 97, 131, 384, 1024 }
+for width = 1, 80 do
+  NARROW[width] = width
+end
+
+-- ---- Bits -----------------------------------------------------------------------------------------------------------------
+
+describe("row operators", function()
+  for isa = 0, C.PGEE_ISAS - 1 do
+    local name = ffi.string(C.pgee_isa_name(isa))
+    describe(name, function()
+      local function check(title, f)
+        it(title, function()
+          if C.pgee_isa_runs(isa) == 0 then
+            return pending(ffi.string(C.pgee_isa_reason(isa)))
+          end
+          f()
+        end)
+      end
+
+      check("equal the reference at every width", function()
+        variants({ rows = 2, width = NARROW, fill = ORDINARY }, function(case)
+          if case.op > EPILOGUE_F32 or case.width <= 64 then
+            assert(equal(isa, case))
+          end
+        end)
+        variants({ rows = 3, width = WIDE, fill = ORDINARY }, function(case)
+          assert(equal(isa, case))
+        end)
+      end)
+
+      check("equal the reference on zeros, constants, extremes, infinities and NaN", function()
+        variants({ rows = { 1, 5 }, width = { 1, 16, 37, 64 }, fill = FILLS }, function(case)
+          assert(equal(isa, case))
+        end)
+      end)
+
+      check("do not depend on how rows and columns are divided", function()
+        local tiles = { rows = 7, width = { 50, 64, 200 }, first = { 0, 3 }, fill = ORDINARY, step = { 1, 3 }, tiles = true }
+        variants(tiles, function(case)
+          assert(equal(isa, case))
+        end)
+        variants({ rows = 7, width = { 50, 64 }, fill = ORDINARY, step = { 1, 3 } }, function(case)
+          assert(equal(isa, case))
+        end)
+      end)
+
+      check("may write where they read", function()
+        local residual = { op = { EPILOGUE_S32, EPILOGUE_F32, NORM }, rows = 5, width = { 7, 64 }, residual = 1, y = 1, in_place = 1 }
+        each(residual, function(case)
+          assert(equal(isa, case))
+        end)
+        each({ op = { NORM, UNIT }, rows = 5, width = { 7, 64 }, residual = { 0, 1 }, y = 1, in_place = 2 }, function(case)
+          assert(equal(isa, case))
+        end)
+      end)
+
+      check("widen every 16-bit float exactly", function()
+        local y = ffi.new "float[65536]"
+        local bits = ffi.cast("uint32_t *", y)
+        local function expect_bits(dtype, of)
+          C.spec_widen(isa, dtype, y)
+          for u = 0, 65535 do
+            local want = of(u) -- nil is any NaN
+            assert(bits[u] == want or not want and bit.band(bits[u], 0x7fffffff) > 0x7f800000, u)
+          end
+        end
+        expect_bits(C.PGEE_BF16, function(u)
+          return bit.band(u, 0x7fff) <= 0x7f80 and u * 65536 or nil
+        end)
+        local float = ffi.new "float[1]"
+        expect_bits(C.PGEE_F16, function(u)
+          local sign, e, m = u >= 32768 and -1 or 1, bit.band(bit.rshift(u, 10), 31), bit.band(u, 1023)
+          if e == 31 then
+            return m == 0 and (sign < 0 and 0xff800000 or 0x7f800000) or nil
+          end
+          float[0] = sign * (e == 0 and m * 2^-24 or (1024 + m) * 2^(e - 25))
+          return ffi.cast("uint32_t *", float)[0]
+        end)
+      end)
+
+      check("define GELU, tanh and ReLU at the ends", function()
+        for activation = C.PGEE_GELU, C.PGEE_TANH do
+          local function f(x)
+            return C.spec_activate(isa, x, activation)
+          end
+          local tanh = activation == C.PGEE_TANH
+          assert.equal(0, f(0))
+          assert.equal(tanh and 1 or inf, f(inf))
+          assert.equal(tanh and -1 or 0, f(-inf))
+          assert.equal(tanh and 1 or 2^127, f(2^127))
+          assert.equal(tanh and -1 or 0, f(-2^127))
+          assert(f(nan) ~= f(nan))
+          for _, x in ipairs { 5.5, 6, 10, 1000 } do
+            assert.equal(tanh and f(x) or x, f(x))
+            assert.equal(tanh and -f(x) or 0, f(-x))
+          end
+        end
+      end)
+    end)
+  end
+
+  it("are told apart from a result with one bit changed", function()
+    variants({ rows = 2, width = { 5, 64 }, fill = ORDINARY }, function(case)
+      assert.is_false((equal(C.PGEE_REF, case, true)))
+    end)
+  end)
+
+  -- ---- The reference --------------------------------------------------------------------------------------------------------
+
+  it("are close to plain loops in double", function()
+    local y, q = ffi.new "double[1]", ffi.new "double[1]"
+    local worst_y, worst_q = 0, 0
+    variants({ rows = 3, width = { 1, 13, 64, 384, 1024 }, fill = ORDINARY }, function(case)
+      if case.op ~= EMBED and not (case.op == NORM and case.width == 1) then
+        C.spec_rows_error(lower(case), y, q)
+        assert(y[0] < 2e-6 and q[0] < 0.501, ("%s: y off by %g, q by %g"):format(describe_case(case), y[0], q[0]))
+        worst_y, worst_q = math.max(worst_y, y[0]), math.max(worst_q, q[0])
+      end
+    end)
+    assert(worst_y > 0 and worst_q > 0.49)
+  end)
+
+  it("hold their functions to the errors that functions.h states", function()
+    assert(C.spec_function_error(-1, 88, 1009) <= 0.9)
+    assert(C.spec_function_error(C.PGEE_TANH, 100, 1009) <= 1.4)
+    assert(C.spec_function_error(C.PGEE_GELU, 1e30, 1009) <= 1.3e-7)
+    assert(C.spec_function_error(C.PGEE_GELU_TANH, 1e30, 1009) <= 1.3e-7)
+    assert(C.spec_function_error(C.PGEE_GELU, 1e30, 1009) > 5e-8)
+  end)
+
+  it("define exp below and at the ends", function()
+    assert.equal(1, C.spec_exp(0))
+    assert(C.spec_exp(-87.3) > 0)
+    for _, x in ipairs { -88, -100, -1e30, -inf } do
+      assert.equal(0, C.spec_exp(x))
+    end
+    assert(C.spec_exp(nan) ~= C.spec_exp(nan))
+  end)
+
+  -- Computed once by the reference; every compiler, optimization level and ISA must come to it.
+  it("give the bits they always gave", function()
+    for isa = 0, C.PGEE_ISAS - 1 do
+      if C.pgee_isa_runs(isa) == 1 then
+        local h = 0xcbf29ce484222325ULL
+        variants({ rows = 4, width = { 5, 16, 64, 100 }, fill = { ORDINARY, SPECIAL } }, function(case)
+          h = C.spec_rows_digest(isa, lower(case), h)
+        end)
+        assert.equal("1001d73e0b8c666f", bit.tohex(h), ffi.string(C.pgee_isa_name(isa)))
+      end
+    end
+  end)
+end)
