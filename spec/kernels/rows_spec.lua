@@ -158,7 +158,8 @@ describe("row operators", function()
       end)
 
       check("may write where they read", function()
-        local residual = { op = { EPILOGUE_S32, EPILOGUE_F32, NORM }, rows = 5, width = { 7, 64 }, residual = 1, y = 1, in_place = 1 }
+        local ops = { EPILOGUE_S32, EPILOGUE_F32, NORM }
+        local residual = { op = ops, rows = 5, width = { 7, 64 }, residual = 1, y = 1, in_place = 1 }
         each(residual, function(case)
           assert(equal(isa, case))
         end)
