@@ -27,6 +27,9 @@ local requantize_known = { scale = true, zero = true, symmetric = true, smooth =
 
 -- Fields of the operator that say what x means, and the multiplier for w.
 local function input(x, w, given, level)
+  if type(x) == "table" and not quant.is(x) then
+    x = tensor.from(x)
+  end
   if w.dtype == "f32" then
     if not tensor.is(x) or given.quantize then
       error("linear: FP32 weights take an F32 tensor, not quantized", level + 2)
@@ -46,7 +49,7 @@ local function input(x, w, given, level)
   return { x = x.q, scale = w.scales, row_scale = x.scale, row_zero = x.zero }
 end
 
---- x: F32 [rows][K], or what quant.quantize or a linear with requantize returned; w: a packed weight. Options:
+--- x: F32 [rows][K], nested lists, or what quant.quantize or a linear with requantize returned; w: a packed weight. Options:
 --   bias        F32 [N] or a list of N numbers
 --   activation  "gelu" (by erf), "gelu_tanh", "relu", "tanh"; none by default
 --   residual    F32 [rows][N], added after the activation

@@ -146,7 +146,7 @@ function M.quantizer(given, K, what, level)
   return { mode = "static", symmetric = symmetric, zero = zero, scale = given.scale, m = m }
 end
 
---- Quantizes x, F32 [rows][K], to u8. Static, one scale for all, if a scale is given:
+--- Quantizes x, F32 [rows][K] or nested lists, to u8. Static, one scale for all, if a scale is given:
 --   scale, zero, symmetric  as range returns them; symmetric (zero 128) if there is no zero
 -- Dynamic, a scale from the values at hand, if not:
 --   per        "token" (default): each row its own. "sequence": each sequence of `batch`, one that plan.batch made
@@ -156,6 +156,9 @@ end
 -- Returns a quantized tensor: q U8 [rows][K]; scale and zero, numbers if static, else F32 [rows] and I32 [rows]; smooth;
 -- methods dequantize, release.
 function M.quantize(x, given)
+  if type(x) == "table" then
+    x = tensor.from(x)
+  end
   tensor.handle(x, "quantize: x")
   local shape = x.shape
   local quantizer = M.quantizer(given, shape[2] or 0, "quantize")
