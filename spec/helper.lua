@@ -2,12 +2,13 @@
 --
 -- Specs run from the top folder. The library is PERIGEE_LIB if set, else build/libperigee_spec.so: the objects of libperigee.so
 -- and those of spec/support, so that one copy of the engine's state serves both.
+--
+-- What the specs select stays out of the user's cache.
 local ffi = require "ffi"
 
-if not os.getenv "PERIGEE_LIB" then
-  ffi.cdef "int setenv(const char *name, const char *value, int overwrite); char *getcwd(char *buffer, size_t bytes);"
-  local here = ffi.string(ffi.C.getcwd(ffi.new("char[4096]"), 4096))
-  ffi.C.setenv("PERIGEE_LIB", here .. "/build/libperigee_spec.so", 1)
-end
+pcall(ffi.cdef, "int setenv(const char *name, const char *value, int overwrite); char *getcwd(char *buffer, size_t bytes);")
+local here = ffi.string(ffi.C.getcwd(ffi.new("char[4096]"), 4096))
+ffi.C.setenv("PERIGEE_LIB", here .. "/build/libperigee_spec.so", 0)
+ffi.C.setenv("PERIGEE_CACHE", here .. "/build/cache", 0)
 
 require "perigee.ffi"

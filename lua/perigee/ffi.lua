@@ -60,11 +60,18 @@ M.C = C
 --- The path that the library was loaded by.
 M.path = path
 
-pcall(ffi.cdef, "int isatty(int fd);")
+pcall(ffi.cdef, "int isatty(int fd); int mkdir(const char *path, unsigned mode);")
 
 --- Whether a file descriptor (2 is standard error) is a terminal.
 function M.terminal(fd)
   return ffi.C.isatty(fd) == 1
+end
+
+--- Makes a folder and those above it. One that is there or cannot be made shows when something is written into it.
+function M.make_folder(folder)
+  for slash in (folder .. "/"):gmatch "()/" do
+    ffi.C.mkdir(folder:sub(1, slash - 1), 493) -- rwxr-xr-x
+  end
 end
 
 -- ---- Failures -----------------------------------------------------------------------------------------------------------

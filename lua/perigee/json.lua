@@ -56,6 +56,9 @@ function M.list(path)
   return read(path, "[", "a list")
 end
 
+--- A table as JSON text.
+M.encode = cjson.encode
+
 --- Whether there is something at that path that can be opened.
 function M.exists(path)
   local file = io.open(path, "rb")

@@ -8,6 +8,7 @@ local place = require "perigee.passes.place"
 local quantize = require "perigee.passes.quantize"
 local report = require "perigee.report"
 local Runner = require "perigee.runner"
+local selection = require "perigee.passes.select"
 local settings = require "perigee.settings"
 local smooth = require "perigee.passes.smooth"
 
@@ -34,7 +35,8 @@ function Quantized:lower(graph)
   graph = place(graph, self.settings)
   graph = smooth.pass(graph, self.stats, self.settings, self.memo)
   graph = quantize(graph, self.stats, self.settings, self.memo)
-  return lower.pass(graph, { memo = self.memo })
+  rawset(self, "choices", selection.run(selection.weights(graph), { known = self.choices }))
+  return lower.pass(selection.pass(graph, self.choices), { memo = self.memo })
 end
 
 -- New runners of the heads, by the settings in force; all or none.
@@ -78,6 +80,22 @@ function Quantized:set(changes)
   end
 end
 
+--- q:select(options): times the kernels of its linears anew, whatever is remembered, and uses what is faster; the bits stay. The
+-- options are those of passes/select.lua's run. Returns what it chose.
+function Quantized:select(given)
+  local chosen = { fresh = true }
+  for key, value in pairs(given or {}) do
+    chosen[key] = value
+  end
+  local weights = {}
+  for _, linear in ipairs(self:runner(self.model.task).lowered.linears) do
+    weights[#weights + 1] = linear.node.packed
+  end
+  rawset(self, "choices", selection.run(weights, chosen))
+  apply(self, self.settings, self.runners)
+  return self.choices
+end
+
 --- What runs each linear and how well it is quantized, as a table that prints itself.
 function Quantized:explain()
   return report.explain(self)
@@ -113,7 +131,9 @@ function quantized.new(model, given)
   elseif stats ~= nil and (type(stats) ~= "table" or type(stats.sites) ~= "table") then
     error("quantize: stats is " .. pgee.describe(stats) .. ", expected what model:calibrate returns", 0)
   end
-  local q = setmetatable({ model = model, stats = stats, settings = new, memo = Memo.new(), runners = {} }, Quantized)
+  local q = setmetatable({
+    model = model, stats = stats, settings = new, memo = Memo.new(), runners = {}, choices = {},
+  }, Quantized)
   apply(q, new, { [model.task] = true })
   return q
 end
