@@ -32,10 +32,10 @@ local function fail(...)
   error(string.format(...), 0)
 end
 
--- A failure of the library, whoever called.
-local function try(status)
+-- Raises the library's message about a file.
+local function try(path, status)
   if status ~= C.PGEE_OK then
-    fail("%s", ffi.string(C.pgee_message()))
+    fail("'%s': %s", path, ffi.string(C.pgee_message()))
   end
 end
 
@@ -72,7 +72,7 @@ end
 
 -- A component of tokenizer.json, which must be of one of the types listed.
 local function component(file, path, name, ...)
-  local value = expect(given(file[name]), "table", path, "the %s", name)
+  local value = expect(file[name], "table", path, "the %s", name)
   for _, kind in ipairs { ... } do
     if value.type == kind then
       return value
@@ -172,7 +172,7 @@ end
 
 local function read_tokenizer(path, special)
   local file = json.object(path)
-  local model = expect(given(file.model), "table", path, "the model")
+  local model = expect(file.model, "table", path, "the model")
   if model.type ~= nil or model.max_input_chars_per_word == nil then -- old files do not name it
     component(file, path, "model", "WordPiece")
   end
@@ -300,10 +300,10 @@ local function new_handle(d, ids)
   local pieces, piece_ids, count = flatten(d)
   local settings = ffi.new("pgee_wordpiece_options", o.clean_text, o.handle_chinese_chars, o.strip_accents, o.lowercase,
     o.max_word_chars, ids.unk, ids.cls, ids.sep, o.prefix)
-  try(C.pgee_wordpiece_new(out, pieces, piece_ids, count, settings))
+  try(d.path, C.pgee_wordpiece_new(out, pieces, piece_ids, count, settings))
   local handle = handles.wrap(out[0])
   for _, a in ipairs(d.added) do
-    try(C.pgee_tokenizer_add(handle.handle, a.content, a.id, a.normalized, a.single_word, a.lstrip, a.rstrip))
+    try(d.path, C.pgee_tokenizer_add(handle.handle, a.content, a.id, a.normalized, a.single_word, a.lstrip, a.rstrip))
   end
   return handle
 end
