@@ -375,7 +375,7 @@ PUBLIC double spec_function_error(int activation, float limit, uint32_t stride) 
       if (!(fabsf(x[i]) <= limit))
         continue;
       double want = activation < 0 ? exp(x[i]) : activated(x[i], activation), unit = fmax(1, fabsf(x[i]));
-      if (activation < 0 || activation == PGEE_TANH)
+      if (want != 0 && (activation < 0 || activation == PGEE_TANH))
         unit = ldexp(1, ilogb(want) - 23);
       if (fabs(want) >= 0x1p-126 || unit >= 1)
         see(&most, fabs(y[i] - want) / unit);
