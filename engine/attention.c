@@ -16,7 +16,7 @@ static int check(const void *args) {
   if (a->heads < 1 || width == 0 || width % 3 != 0 || H % a->heads != 0)
     return fail(PGEE_ARGUMENT, "qkv is %lld wide, expected 3 times a multiple of %lld heads", (long long)width, (long long)a->heads);
   if (is_nonfinite(a->scale))
-    return fail(PGEE_ARGUMENT, "scale is %g", (double)a->scale);
+    return fail(PGEE_ARGUMENT, "scale is not finite");
   if (a->y)
     TRY(expect_output_like(a->y, "y", PGEE_F32, a->qkv, H));
   else if (a->quantize.mode == 0)

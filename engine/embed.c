@@ -1,4 +1,4 @@
-/* embed.c: y = word[id] + position[place in the sequence + offset] + type[type id]. Threads share the tokens. */
+/* embed.c: y = (word[id] + type[type id]) + position[place in the sequence + offset]. Threads share the tokens. */
 #include "operator.h"
 #include "status.h"
 

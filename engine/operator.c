@@ -126,7 +126,7 @@ quantizer quantizer_lower(const pgee_quantizer *q) {
 
 /* ---- Aliases ------------------------------------------------------------------------------------------------------ */
 
-int field_is_tensor(const field *f) { return f->kind == FIELD_READ || f->kind == FIELD_OVER || f->kind == FIELD_WRITE; }
+int field_is_tensor(const field *f) { return f->kind >= FIELD_READ && f->kind <= FIELD_WRITE; }
 
 static int same(const pgee_tensor *a, const pgee_tensor *b) {
   return a == b || (a->data && a->data == b->data && a->stride == b->stride && a->dtype == b->dtype && a->shape[0] == b->shape[0] &&

@@ -261,7 +261,7 @@ typedef struct pgee_quantizer {
   pgee_tensor *row_zero;          /* out S32 [rows], dynamic only */
 } pgee_quantizer;
 
-/* y = word[id] + position[i + position_offset] + type[type id], i the place in the sequence. */
+/* y = (word[id] + type[type id]) + position[i + position_offset], i the place in the sequence. */
 typedef struct pgee_embed_args {
   const pgee_tensor *word, *position; /* [vocabulary][H], [positions][H], F32, F16 or BF16; position may be NULL */
   const pgee_tensor *type;            /* [types][H] or NULL */

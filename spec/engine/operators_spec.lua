@@ -1,0 +1,457 @@
+-- The operators one by one, called by hand through pgee_run: against oracles in doubles, and equal on every ISA and number of threads.
+local pgee = require "perigee.ffi"
+local tensor = require "perigee.tensor"
+local plan = require "perigee.plan"
+local quant = require "perigee.quant"
+local operator = require "perigee.operator"
+local safetensors = require "perigee.safetensors"
+local files = require "spec.support.files"
+local engine = require "spec.support.engine"
+local P = pgee.C
+
+local LENGTHS = { 3, 1, 30, 7, 64, 65 }
+
+local function batch_of(lengths, ids)
+  local list, at = {}, 0
+  for b, length in ipairs(lengths) do
+    list[b] = {}
+    for i = 1, length do
+      at = at + 1
+      list[b][i] = ids and ids[at] or 0
+    end
+  end
+  return plan.batch(list), at
+end
+
+-- The largest difference must be at most tolerance times the largest |want|, or 1.
+local function near(want, got, tolerance)
+  local most = 1
+  for _, row in ipairs(want) do
+    for _, v in ipairs(row) do
+      most = math.max(most, math.abs(v))
+    end
+  end
+  for t, row in ipairs(want) do
+    for k, v in ipairs(row) do
+      if not (math.abs(got[t][k] - v) <= tolerance * most) then
+        error(("[%d][%d] is %.9g, expected %.9g"):format(t, k, got[t][k], v))
+      end
+    end
+  end
+end
+
+local function outputs(rows, width)
+  return tensor.new("F32", { rows, width })
+end
+
+-- What quantize makes of x in the same way that an operator quantizes, or the other way round.
+local function quantizer(q, rows, width, mode, symmetric)
+  local fields = { mode = mode, symmetric = symmetric, q = tensor.new("U8", { rows, width }) }
+  if mode == "static" then
+    fields.m, fields.zero = quant.multiplier(q.scale, width), q.zero
+  else
+    fields.row_scale, fields.row_zero = tensor.new("F32", { rows }), tensor.new("I32", { rows })
+  end
+  return fields
+end
+
+describe("embed", function()
+  local T = select(2, batch_of(LENGTHS))
+  local ids, types, state = {}, {}, 5
+  for t = 1, T do
+    state = (state * 16807) % 2147483647
+    ids[t], types[t] = state % 11, state % 2
+  end
+
+  -- Flat values cut into lists of LENGTHS.
+  local function cut(flat)
+    local lists, at = {}, 0
+    for b, length in ipairs(LENGTHS) do
+      lists[b] = {}
+      for i = 1, length do
+        at = at + 1
+        lists[b][i] = flat[at]
+      end
+    end
+    return lists
+  end
+
+  it("adds the rows of word and type, then that of position", function()
+    local H = 37
+    local word, position, kind = engine.matrix(11, H, 1), engine.matrix(67, H, 2), engine.matrix(2, H, 3)
+    local batch, typed = plan.batch(cut(ids)), plan.batch(cut(ids), cut(types))
+    local result = engine.same_everywhere(function()
+      local all, words, first = outputs(T, H), outputs(T, H), outputs(T, H)
+      operator.run("embed", { word = word, position = position, type = kind, position_offset = 2, y = all }, typed)
+      operator.run("embed", { word = word, y = words }, batch)
+      operator.run("embed", { word = word, type = kind, y = first }, batch)
+      return { all, words, first }
+    end)
+    local at = 0
+    for _, length in ipairs(LENGTHS) do
+      for i = 1, length do
+        at = at + 1
+        for k = 1, H do
+          local w, p = word[ids[at] + 1][k], position[i + 2][k]
+          assert(result[1][at][k] == engine.float(engine.float(w + kind[types[at] + 1][k]) + p))
+          assert(result[2][at][k] == w)
+          assert(result[3][at][k] == engine.float(w + kind[1][k]))
+        end
+      end
+    end
+  end)
+
+  it("reads F16 and BF16 tables as the floats they are", function()
+    local batch = plan.batch { { 1, 0 }, { 1 } }
+    for _, dtype in ipairs { "F16", "BF16" } do
+      local word, y = tensor.from({ { 1.5, -2, 6.103515625e-05 }, { 3, 0.25, 2^-20 } }, dtype), outputs(3, 3)
+      operator.run("embed", { word = word, y = y }, batch)
+      local f = word:f32()
+      assert.same({ f[2]:totable(), f[1]:totable(), f[2]:totable() }, y:totable())
+    end
+  end)
+
+  it("refuses a batch that its tables or its output do not fit", function()
+    local word, y = engine.matrix(2, 3), outputs(2, 3)
+    local function refuses(message, batch, fields)
+      fields.word, fields.y = word, y
+      assert.error_matches(function() operator.run("embed", fields, batch) end, message, 1, true)
+    end
+    refuses("embed: no batch was given", nil, {})
+    refuses("embed: y has 2 rows, the batch 3 tokens", plan.batch { { 0, 1, 1 } }, {})
+    refuses("has id 2, expected 0 to 1", plan.batch { { 0, 2 } }, {})
+    refuses("a sequence of 2 tokens, expected at most 1: there are 4 positions, the first is 3", plan.batch { { 0, 1 } },
+      { position = engine.matrix(4, 3), position_offset = 3 })
+    refuses("position is F32 [4][2], expected", plan.batch { { 0, 1 } }, { position = engine.matrix(4, 2) })
+    refuses("position_offset is -1, expected 0 or more", plan.batch { { 0, 1 } }, { position_offset = -1 })
+    refuses("embed: y shares memory with type", plan.batch { { 0, 1 } }, { type = y })
+  end)
+end)
+
+describe("norm", function()
+  local rows = 19
+
+  local function oracle(x, residual, gamma, beta, eps)
+    local want = {}
+    for t, row in ipairs(x:totable()) do
+      local n, sum, squares = #row, 0, 0
+      for k = 1, n do
+        row[k] = row[k] + (residual and residual[t][k] or 0)
+        sum = sum + row[k]
+      end
+      for k = 1, n do
+        squares = squares + (row[k] - sum / n) ^ 2
+      end
+      for k = 1, n do
+        row[k] = (row[k] - sum / n) / math.sqrt(squares / n + eps) * gamma[k] + beta[k]
+      end
+      want[t] = row
+    end
+    return want
+  end
+
+  it("is LayerNorm of x + residual, equal everywhere, alone and quantized", function()
+    for _, H in ipairs { 1, 15, 16, 48, 127 } do
+      local x, residual = engine.matrix(rows, H, 1, 3), engine.matrix(rows, H, 2)
+      local gamma, beta = engine.vector(H, 3, 0.5, 1), engine.vector(H, 4)
+      local range = quant.range(-2, 3)
+      local result = engine.same_everywhere(function()
+        local plain, both, static, token = outputs(rows, H), outputs(rows, H), outputs(rows, H), nil
+        local weights = { gamma = gamma, beta = beta, eps = 1e-5 }
+        local function run(fields)
+          for key, value in pairs(weights) do
+            fields[key] = value
+          end
+          operator.run("norm", fields)
+          return fields.quantize
+        end
+        run { x = x, y = plain }
+        run { x = x, residual = residual, y = both }
+        local q = run { x = x, residual = residual, y = static, quantize = quantizer(range, rows, H, "static", false) }
+        token = run { x = x, residual = residual, quantize = quantizer(nil, rows, H, "token", true) }
+        local other = run { x = x, residual = residual, quantize = quantizer(nil, rows, H, "token", false) }
+        return { plain, both, static, q.q, token.q, token.row_scale, token.row_zero, other.q, other.row_scale, other.row_zero }
+      end)
+      near(oracle(x, nil, gamma, beta, 1e-5), result[1], 2e-6)
+      near(oracle(x, residual, gamma, beta, 1e-5), result[2], 2e-6)
+      assert.is_true(result[3]:equals(result[2]))
+      assert.is_true(result[4]:equals(quant.quantize(result[2], range).q))
+      local by_hand = quant.quantize(result[2])
+      assert.is_true(result[5]:equals(by_hand.q) and result[6]:equals(by_hand.scale) and result[7]:equals(by_hand.zero))
+      by_hand = quant.quantize(result[2], { symmetric = false })
+      assert.is_true(result[8]:equals(by_hand.q) and result[9]:equals(by_hand.scale) and result[10]:equals(by_hand.zero))
+    end
+  end)
+
+  it("may write over x or over the residual", function()
+    local H = 33
+    local x, residual, gamma, beta = engine.matrix(rows, H, 1), engine.matrix(rows, H, 2), engine.vector(H, 3), engine.vector(H, 4)
+    local function run(a, b, y)
+      operator.run("norm", { x = a, residual = b, gamma = gamma, beta = beta, eps = 1e-12, y = y })
+      return y
+    end
+    local want = run(x, residual, outputs(rows, H))
+    local a, b = x:copy(), residual:copy()
+    assert.is_true(run(a, residual, a):equals(want))
+    assert.is_true(run(x, b, b):equals(want))
+    assert.error_matches(function() run(x:rows(1, 9), nil, x:rows(2, 10)) end, "norm: y shares memory with x")
+  end)
+
+  it("of constant rows is beta", function()
+    local y, beta = outputs(2, 20), engine.vector(20, 4)
+    local x = tensor.new("F32", { 2, 20 }):set(7)
+    operator.run("norm", { x = x, gamma = engine.vector(20, 3), beta = beta, eps = 1e-12, y = y })
+    assert.same({ beta:totable(), beta:totable() }, y:totable())
+  end)
+
+  it("refuses what does not fit", function()
+    local x, g = engine.matrix(3, 4), engine.vector(4)
+    local function refuses(message, fields)
+      fields.x, fields.gamma = x, g
+      assert.error_matches(function() operator.run("norm", fields) end, message, 1, true)
+    end
+    refuses("norm: beta is missing, expected F32 [4]", { y = outputs(3, 4) })
+    refuses("norm: neither y nor quantize: there is no output", { beta = g })
+    refuses("norm: eps is -1, expected 0 or more", { beta = g, eps = -1, y = outputs(3, 4) })
+    refuses("norm: y is F32 [2][4], expected F32 [3][4]", { beta = g, y = outputs(2, 4) })
+    refuses("norm: residual is F32 [3][3], expected F32 [3][4]", { beta = g, residual = outputs(3, 3), y = outputs(3, 4) })
+    refuses("which this operator does not do", { beta = g, quantize = quantizer(nil, 3, 4, "sequence", true) })
+  end)
+end)
+
+describe("quantize", function()
+  it("per sequence gives each row the range of its sequence, equal everywhere, and the same for a text alone", function()
+    for _, K in ipairs { 1, 16, 61 } do
+      local batch, T = batch_of(LENGTHS)
+      local x, s = engine.matrix(T, K, 1, 5), engine.vector(K, 2, 0.5, 1)
+      for _, symmetric in ipairs { true, false } do
+        local options = { per = "sequence", symmetric = symmetric, smooth = s, batch = batch }
+        local all = engine.same_everywhere(function()
+          local x8 = quant.quantize(x, options)
+          return { x8.q, x8.scale, x8.zero }
+        end)
+        local at = 1
+        for _, length in ipairs(LENGTHS) do
+          local low, high = 0, 0
+          for t = at, at + length - 1 do
+            for k = 1, K do
+              low, high = math.min(low, x[t][k] / s[k]), math.max(high, x[t][k] / s[k])
+            end
+          end
+          local want = symmetric and math.max(-low, high) / 127 or (high - low) / 255
+          for t = at, at + length - 1 do
+            assert.is_true(math.abs(all[2][t] - want) < 1e-6 * want)
+            assert.equal(all[2][at], all[2][t])
+            assert.equal(all[3][at], all[3][t])
+          end
+          local alone = quant.quantize(x:rows(at, at + length - 1),
+            { per = "sequence", symmetric = symmetric, smooth = s, batch = batch_of { length } })
+          assert.is_true(alone.q:equals(all[1]:rows(at, at + length - 1):copy()))
+          at = at + length
+        end
+      end
+    end
+  end)
+
+  it("per token of one row is per sequence of one token", function()
+    local batch, T = batch_of { 1, 1, 1, 1, 1 }
+    local x = engine.matrix(T, 40, 3)
+    local by_token, by_sequence = quant.quantize(x), quant.quantize(x, { per = "sequence", batch = batch })
+    assert.is_true(by_token.q:equals(by_sequence.q) and by_token.scale:equals(by_sequence.scale))
+  end)
+
+  it("of zeros has scale 1", function()
+    for _, options in ipairs { { symmetric = true }, { symmetric = false }, { per = "sequence", batch = batch_of { 2 } } } do
+      local x8 = quant.quantize(tensor.new("F32", { 2, 20 }), options)
+      assert.same({ 1, 1 }, x8.scale:totable())
+      assert.is_nil(x8:dequantize():first_nonfinite())
+      assert.same(tensor.new("F32", { 2, 20 }):totable(), x8:dequantize():totable())
+    end
+  end)
+
+  it("refuses a batch of another number of tokens", function()
+    assert.error_matches(function() quant.quantize(engine.matrix(3, 4), { per = "sequence", batch = batch_of { 4 } }) end,
+      "quantize: x has 3 rows, the batch 4 tokens")
+  end)
+end)
+
+describe("attention", function()
+  local function oracle(qkv, lengths, heads, scale)
+    local width = qkv.shape[2]
+    local H, D, list = width / 3, width / 3 / heads, qkv:totable()
+    local y, at = {}, 0
+    for _, S in ipairs(lengths) do
+      for i = 1, S do
+        y[at + i] = {}
+        for h = 0, heads - 1 do
+          local p, most, sum = {}, -math.huge, 0
+          for j = 1, S do
+            local dot = 0
+            for d = 1, D do
+              dot = dot + list[at + i][h * D + d] * list[at + j][H + h * D + d]
+            end
+            p[j] = dot * scale
+            most = math.max(most, p[j])
+          end
+          for j = 1, S do
+            p[j] = math.exp(p[j] - most)
+            sum = sum + p[j]
+          end
+          for d = 1, D do
+            local v = 0
+            for j = 1, S do
+              v = v + p[j] * list[at + j][2 * H + h * D + d]
+            end
+            y[at + i][h * D + d] = v / sum
+          end
+        end
+      end
+      at = at + S
+    end
+    return y
+  end
+
+  it("is softmax(q k^T scale) v of each sequence alone, equal everywhere, and quantized", function()
+    for _, shape in ipairs { { 1, 1 }, { 5, 24 }, { 4, 12 }, { 3, 7 } } do
+      local heads, D = shape[1], shape[2]
+      local H = heads * D
+      local batch, T = batch_of(LENGTHS)
+      local qkv, range = engine.matrix(T, 3 * H, 1, 2), quant.range(-1, 2)
+      local result = engine.same_everywhere(function()
+        local y, z = outputs(T, H), outputs(T, H)
+        operator.run("attention", { qkv = qkv, heads = heads, scale = D ^ -0.5, y = y }, batch)
+        local q = quantizer(range, T, H, "static", false)
+        operator.run("attention", { qkv = qkv, heads = heads, scale = D ^ -0.5, y = z, quantize = q }, batch)
+        local only = quantizer(range, T, H, "static", false)
+        operator.run("attention", { qkv = qkv, heads = heads, scale = D ^ -0.5, quantize = only }, batch)
+        return { y, z, q.q, only.q }
+      end)
+      near(oracle(qkv, LENGTHS, heads, engine.float(D ^ -0.5)), result[1], 3e-6)
+      assert.is_true(result[2]:equals(result[1]))
+      assert.is_true(result[3]:equals(quant.quantize(result[1], range).q))
+      assert.is_true(result[4]:equals(result[3]))
+      local at = 1
+      for _, length in ipairs(LENGTHS) do
+        local alone = outputs(length, H)
+        operator.run("attention", { qkv = qkv:rows(at, at + length - 1), heads = heads, scale = D ^ -0.5, y = alone }, batch_of { length })
+        assert.is_true(alone:equals(result[1]:rows(at, at + length - 1):copy()))
+        at = at + length
+      end
+    end
+  end)
+
+  it("of huge scores is the value of the largest", function()
+    local qkv = tensor.from { { 1e4, 1e4, 5 }, { 1e4, -1e4, 7 } }
+    local y = outputs(2, 1)
+    operator.run("attention", { qkv = qkv, heads = 1, scale = 1, y = y }, batch_of { 2 })
+    assert.same({ { 5 }, { 5 } }, y:totable())
+  end)
+
+  it("refuses what does not fit", function()
+    local qkv, y = engine.matrix(4, 12), outputs(4, 4)
+    local function refuses(message, fields, batch)
+      assert.error_matches(function() operator.run("attention", fields, batch or batch_of { 4 }) end, message, 1, true)
+    end
+    refuses("attention: qkv is 12 wide, expected 3 times a multiple of 3 heads", { qkv = qkv, heads = 3, y = y })
+    refuses("attention: qkv is 12 wide, expected 3 times a multiple of 0 heads", { qkv = qkv, y = y })
+    refuses("attention: y is F32 [4][12], expected F32 [4][4]", { qkv = qkv, heads = 2, y = outputs(4, 12) })
+    refuses("attention: neither y nor quantize", { qkv = qkv, heads = 2 })
+    refuses("attention: scale is not finite", { qkv = qkv, heads = 2, scale = 0 / 0, y = y })
+    refuses("attention: qkv has 4 rows, the batch 3 tokens", { qkv = qkv, heads = 2, scale = 1, y = y }, batch_of { 3 })
+  end)
+end)
+
+describe("pool", function()
+  it("is one row for each sequence, equal everywhere", function()
+    local batch, T = batch_of(LENGTHS)
+    local H = 37
+    local x = engine.matrix(T, H, 1, 2)
+    local names = { "first", "mean", "max", "mean_sqrt", "last" }
+    local result = engine.same_everywhere(function()
+      local list = {}
+      for i, mode in ipairs(names) do
+        list[i] = outputs(#LENGTHS, H)
+        operator.run("pool", { x = x, mode = mode, y = list[i] }, batch)
+      end
+      return list
+    end)
+    local want, at = { {}, {}, {}, {}, {} }, 0
+    for b, S in ipairs(LENGTHS) do
+      for i = 1, 5 do
+        want[i][b] = {}
+      end
+      for k = 1, H do
+        local sum, most = 0, -math.huge
+        for t = at + 1, at + S do
+          sum, most = sum + x[t][k], math.max(most, x[t][k])
+        end
+        want[1][b][k], want[2][b][k], want[3][b][k] = x[at + 1][k], sum / S, most
+        want[4][b][k], want[5][b][k] = sum / math.sqrt(S), x[at + S][k]
+      end
+      at = at + S
+    end
+    for i in ipairs(names) do
+      near(want[i], result[i], 1e-6)
+    end
+  end)
+
+  it("refuses outputs of another number of rows", function()
+    local x = engine.matrix(4, 3)
+    assert.error_matches(function() operator.run("pool", { x = x, mode = "mean", y = outputs(3, 3) }, batch_of { 2, 2 }) end,
+      "pool: y has 3 rows, the batch 2 sequences")
+    assert.error_matches(function() operator.run("pool", { x = x, mode = "mean", y = outputs(2, 2) }, batch_of { 2, 2 }) end,
+      "pool: y is F32 [2][2], expected", 1, true)
+  end)
+end)
+
+describe("unit", function()
+  it("divides each row by its norm, equal everywhere, also in place", function()
+    for _, H in ipairs { 1, 16, 61 } do
+      local x = engine.matrix(9, H, 3, 4)
+      local result = engine.same_everywhere(function()
+        local y, z = outputs(9, H), x:copy()
+        operator.run("unit", { x = x, y = y })
+        operator.run("unit", { x = z, y = z })
+        return { y, z }
+      end)
+      local want = x:totable()
+      for _, row in ipairs(want) do
+        local sum = 0
+        for _, v in ipairs(row) do
+          sum = sum + v * v
+        end
+        for k, v in ipairs(row) do
+          row[k] = v / math.sqrt(sum)
+        end
+      end
+      near(want, result[1], 1e-6)
+      assert.is_true(result[1]:equals(result[2]))
+    end
+  end)
+
+  it("of zeros is zeros", function()
+    local y = outputs(2, 20)
+    operator.run("unit", { x = tensor.new("F32", { 2, 20 }), y = y })
+    assert.same(tensor.new("F32", { 2, 20 }):totable(), y:totable())
+  end)
+end)
+
+describe("pgee_run", function()
+  it("refuses operators that are none, and args that are not there", function()
+    assert.equal(P.PGEE_ARGUMENT, P.pgee_run(99, nil, nil))
+    assert.equal(P.PGEE_ARGUMENT, P.pgee_run(-1, nil, nil))
+    assert.equal(P.PGEE_ARGUMENT, P.pgee_run(P.PGEE_UNIT, nil, nil))
+  end)
+
+  it("refuses a plan's buffers", function()
+    local x = plan.new():buffer("F32", "tokens", 3)
+    assert.error_matches(function() operator.run("unit", { x = x, y = outputs(2, 3) }) end, "unit: x is a plan's buffer, which has memory only in")
+  end)
+
+  it("refuses to write to a file", function()
+    local path = files.write(files.pack { { "a", "F32", { 1, 2 }, ("\0"):rep(8) } })
+    local a = safetensors.open(path):tensor "a"
+    files.clean()
+    assert.error_matches(function() operator.run("unit", { x = outputs(1, 2), y = a }) end, "unit: y is part of a")
+  end)
+end)
