@@ -21,7 +21,9 @@ int onednn_u8s8(int isa, int32_t *c, const uint8_t *a, const int8_t *b, int64_t 
 int onednn_f32(int isa, float *c, const float *a, const float *b, int64_t rows, int64_t K, int64_t N) {
   return (void)isa, (void)c, (void)a, (void)b, (void)rows, (void)K, (void)N, 0;
 }
-const char *onednn_u8s8_name(int isa, int64_t rows, int64_t K, int64_t N) { return (void)isa, (void)rows, (void)K, (void)N, NULL; }
+const char *onednn_u8s8_name(int isa, int64_t rows, int64_t K, int64_t N) {
+  return (void)isa, (void)rows, (void)K, (void)N, NULL;
+}
 const char *onednn_f32_name(int isa, int64_t rows, int64_t K, int64_t N) { return (void)isa, (void)rows, (void)K, (void)N, NULL; }
 
 #else
@@ -38,12 +40,14 @@ const char *onednn_f32_name(int isa, int64_t rows, int64_t K, int64_t N) { retur
 
 /* ---- The library -------------------------------------------------------------------------------------------------- */
 
-#define FUNCTIONS(F)                                                                                                   \
-  F(version) F(set_max_cpu_isa) F(get_effective_cpu_isa) F(engine_create) F(stream_create) F(stream_destroy)           \
-  F(memory_desc_create_with_tag) F(memory_desc_destroy) F(memory_desc_get_size)     \
-  F(memory_create) F(memory_destroy) F(memory_set_data_handle) F(primitive_attr_create) F(primitive_attr_destroy)      \
-  F(primitive_attr_set_scratchpad_mode) F(matmul_primitive_desc_create) F(primitive_desc_destroy)                      \
-  F(primitive_desc_query) F(primitive_desc_query_md) F(primitive_create) F(primitive_destroy) F(primitive_execute)
+/* clang-format off */
+#define FUNCTIONS(F)                                                                                                       \
+  F(version) F(set_max_cpu_isa) F(get_effective_cpu_isa) F(engine_create) F(stream_create) F(stream_destroy)               \
+  F(memory_desc_create_with_tag) F(memory_desc_destroy) F(memory_desc_get_size) F(memory_create) F(memory_destroy)         \
+  F(memory_set_data_handle) F(primitive_attr_create) F(primitive_attr_destroy) F(primitive_attr_set_scratchpad_mode)       \
+  F(matmul_primitive_desc_create) F(primitive_desc_destroy) F(primitive_desc_query) F(primitive_desc_query_md)             \
+  F(primitive_create) F(primitive_destroy) F(primitive_execute)
+/* clang-format on */
 
 #define POINTER(f) __typeof__(dnnl_##f) *f;
 static struct {
@@ -53,9 +57,9 @@ static struct {
 } api;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic int opened;  /* tried, that is */
-static char missing[512];   /* why not; empty if it is there */
-static char inexact[512];   /* the same of INT8 */
+static _Atomic int opened; /* tried, that is */
+static char missing[512];  /* why not; empty if it is there */
+static char inexact[512];  /* the same of INT8 */
 static char version[32];
 static dnnl_engine_t engine;
 
@@ -157,7 +161,7 @@ typedef struct entry {
   dnnl_primitive_t primitive; /* NULL: no good one */
   dnnl_memory_desc_t desc[4]; /* a, b, c, scratch */
   char name[64];
-  int busy;                   /* calls in flight */
+  int busy; /* calls in flight */
   call *idle;
   struct entry *next;
 } entry;
@@ -203,8 +207,9 @@ static int describe(entry *e) {
   const shape *s = &e->shape;
   int f32 = s->kind == F32;
   dnnl_dims_t a = {s->rows, s->K}, b = {s->K, s->N}, c = {s->rows, s->N};
+  dnnl_format_tag_t panels = f32 ? dnnl_BA16a64b : dnnl_BA16a64b4a;
   return api.memory_desc_create_with_tag(&e->desc[0], 2, a, f32 ? dnnl_f32 : dnnl_u8, dnnl_ab) == dnnl_success &&
-         api.memory_desc_create_with_tag(&e->desc[1], 2, b, f32 ? dnnl_f32 : dnnl_s8, f32 ? dnnl_BA16a64b : dnnl_BA16a64b4a) == dnnl_success &&
+         api.memory_desc_create_with_tag(&e->desc[1], 2, b, f32 ? dnnl_f32 : dnnl_s8, panels) == dnnl_success &&
          api.memory_desc_create_with_tag(&e->desc[2], 2, c, f32 ? dnnl_f32 : dnnl_s32, dnnl_ab) == dnnl_success;
 }
 
@@ -370,7 +375,8 @@ const char *onednn_version(int isa) { return onednn_missing(isa) ? NULL : versio
 static pthread_once_t probed = PTHREAD_ONCE_INIT;
 static void probe_once(void) {
   if (!*inexact && !probe())
-    snprintf(inexact, sizeof inexact, "oneDNN's sums of extremes (255 times 127, 4096 deep) are not exact, or it has no kernel for them");
+    snprintf(inexact, sizeof inexact,
+             "oneDNN's sums of extremes (255 times 127, 4096 deep) are not exact, or it has no kernel for them");
 }
 
 const char *onednn_inexact(int isa) {

@@ -3,11 +3,12 @@
 
 #include "layout.h"
 
-/* gcc 12's intrinsic tells the compiler of 8 of the 64 bytes that it reads; the empty assembly keeps the others from being optimized away. */
-#define tile_config(t) (__extension__({ \
-  __asm__ volatile("" : : "r"(t) : "memory"); \
-  _tile_loadconfig(t); \
-}))
+/* gcc 12's intrinsic tells the compiler of 8 of the 64 bytes that it reads; the empty assembly keeps the others. */
+#define tile_config(t)                          \
+  (__extension__({                              \
+    __asm__ volatile("" : : "r"(t) : "memory"); \
+    _tile_loadconfig(t);                        \
+  }))
 #define tile_zero(t) _tile_zero(t)
 #define tile_load(t, base, stride) _tile_loadd(t, base, stride)
 #define tile_dpbusd(c, a, b) _tile_dpbusd(c, a, b)

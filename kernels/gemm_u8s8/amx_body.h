@@ -1,9 +1,9 @@
-/* amx_body.h: the AMX kernel, a tile of up to 32 rows by 64 channels. amx.c compiles it for the CPU's tile instructions, amx_model.c
- * for a portable model of them; both define GEMM, its name, and tile_config, tile_zero, tile_load, tile_dpbusd, tile_store and
- * tile_release.
+/* amx_body.h: the AMX kernel, a tile of up to 32 rows by 64 channels. amx.c compiles it for the CPU's tile instructions,
+ * amx_model.c for a portable model of them; both define GEMM, its name, and tile_config, tile_zero, tile_load, tile_dpbusd,
+ * tile_store and tile_release.
  *
- * A tile register holds 16 rows of 64 bytes: 16 rows of 64 inputs, a block's 16 groups of 16 channels as they lie in the panel, or
- * 16 x 16 sums. Up to 16 rows, A goes over all 64 channels at once; above, two A over 32 channels, twice:
+ * A tile register holds 16 rows of 64 bytes: 16 rows of 64 inputs, a block's 16 groups of 16 channels as they lie in the panel,
+ * or 16 x 16 sums. Up to 16 rows, A goes over all 64 channels at once; above, two A over 32 channels, twice:
  *
  *        B0  B1  B0  B1               B0  B1
  *    A0 | 0 | 1 | 2 | 3 |         A0 | 0 | 1 |

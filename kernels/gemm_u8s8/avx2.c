@@ -1,7 +1,7 @@
 /* avx2.c: a tile of up to 6 rows by 64 channels, 8 channels at a time, exact without VNNI.
  *
- * vpmaddubsw would sum pairs of u8 x s8 products in 16 bits, where 2 * 255 * 127 saturates. So both sides are widened to 16 bits and
- * vpmaddwd sums pairs in 32: 4 instructions for 32 products, the fewest of the exact ways. The inputs are widened once for
+ * vpmaddubsw would sum pairs of u8 x s8 products in 16 bits, where 2 * 255 * 127 saturates. So both sides are widened to 16 bits
+ * and vpmaddwd sums pairs in 32: 4 instructions for 32 products, the fewest of the exact ways. The inputs are widened once for
  * all 64 channels, into `wide`; the weights, 16 bytes at a time, once for all rows.
  *
  *                        b0                       b1              4 channels each, 4 inputs a channel, in 16 bits
@@ -19,23 +19,24 @@
 enum { TILE_M = GEMM_U8S8_AVX2_M };
 enum { DEPTH = 4 }; /* blocks at a time: 16 KiB of weights and 3 KiB of widened inputs stay in the L1 cache for all channels */
 
-#define ROW(i) __m256i c##i##0 = _mm256_setzero_si256(), c##i##1 = c##i##0
+#define EACH_ROW(f) f(0) f(1) f(2) f(3) f(4) f(5)
+#define ZERO(i) __m256i c##i##0 = _mm256_setzero_si256(), c##i##1 = c##i##0;
 /* In assembly because gcc would load every row's inputs first and run out of registers. */
-#define STEP(i)                                                                               \
-  if (i < m) {                                                                                \
-    __m256i x, y;                                                                             \
-    __asm__("vpbroadcastq %4, %0\n\t"                                                         \
-            "vpmaddwd %6, %0, %1\n\t"                                                         \
-            "vpmaddwd %5, %0, %0\n\t"                                                         \
-            "vpaddd %0, %2, %2\n\t"                                                           \
-            "vpaddd %1, %3, %3"                                                               \
-            : "=&x"(x), "=&x"(y), "+x"(c##i##0), "+x"(c##i##1)                                \
-            : "m"(wide[i]), "x"(b0), "x"(b1));                                                \
+#define STEP(i)                                                \
+  if (i < m) {                                                 \
+    __m256i x, y;                                              \
+    __asm__("vpbroadcastq %4, %0\n\t"                          \
+            "vpmaddwd %6, %0, %1\n\t"                          \
+            "vpmaddwd %5, %0, %0\n\t"                          \
+            "vpaddd %0, %2, %2\n\t"                            \
+            "vpaddd %1, %3, %3"                                \
+            : "=&x"(x), "=&x"(y), "+x"(c##i##0), "+x"(c##i##1) \
+            : "m"(wide[i]), "x"(b0), "x"(b1));                 \
   }
-#define STORE(i)                                                          \
-  if (i < m) {                                                            \
-    __m256i sum = _mm256_permute4x64_epi64(_mm256_hadd_epi32(c##i##0, c##i##1), 0xD8); \
-    __m256i *to = (__m256i *)(c + i * PANEL);                             \
+#define STORE(i)                                                                        \
+  if (i < m) {                                                                          \
+    __m256i sum = _mm256_permute4x64_epi64(_mm256_hadd_epi32(c##i##0, c##i##1), 0xD8);  \
+    __m256i *to = (__m256i *)(c + i * PANEL);                                           \
     _mm256_store_si256(to, first ? sum : _mm256_add_epi32(sum, _mm256_load_si256(to))); \
   }
 
@@ -43,14 +44,14 @@ ALWAYS_INLINE __m256i widen(const int8_t *b) { return _mm256_cvtepi8_epi16(_mm_l
 
 /* 8 channels. m is a constant in each copy. */
 ALWAYS_INLINE void columns(int32_t *c, const int64_t *wide, const int8_t *b, int64_t groups, int first, const int m) {
-  ROW(0); ROW(1); ROW(2); ROW(3); ROW(4); ROW(5);
+  EACH_ROW(ZERO);
   for (int64_t g = groups; g > 0; g--) {
     __m256i b0 = widen(b), b1 = widen(b + 16);
-    STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5)
+    EACH_ROW(STEP);
     wide += TILE_M;
     b += GROUP_BYTES;
   }
-  STORE(0) STORE(1) STORE(2) STORE(3) STORE(4) STORE(5)
+  EACH_ROW(STORE);
 }
 
 /* Four inputs of row i, in 16 bits each, at wide[group][i]. */

@@ -22,7 +22,8 @@ ALWAYS_INLINE __m512i four(const uint8_t *a) {
   return _mm512_set1_epi32(x);
 }
 
-#define ROW(i) __m512i c##i##0 = _mm512_setzero_si512(), c##i##1 = c##i##0, c##i##2 = c##i##0, c##i##3 = c##i##0
+#define EACH_ROW(f) f(0) f(1) f(2) f(3) f(4) f(5)
+#define ZERO(i) __m512i c##i##0 = _mm512_setzero_si512(), c##i##1 = c##i##0, c##i##2 = c##i##0, c##i##3 = c##i##0;
 #define STEP(i)                                    \
   if (i < m) {                                     \
     __m512i x = four(a + i * lda);                 \
@@ -31,8 +32,8 @@ ALWAYS_INLINE __m512i four(const uint8_t *a) {
     c##i##2 = _mm512_dpbusd_epi32(c##i##2, x, b2); \
     c##i##3 = _mm512_dpbusd_epi32(c##i##3, x, b3); \
   }
-#define STORE(i)                               \
-  if (i < m) {                                 \
+#define STORE(i)                                  \
+  if (i < m) {                                    \
     _mm512_store_si512(c + i * 64, c##i##0);      \
     _mm512_store_si512(c + i * 64 + 16, c##i##1); \
     _mm512_store_si512(c + i * 64 + 32, c##i##2); \
@@ -40,22 +41,24 @@ ALWAYS_INLINE __m512i four(const uint8_t *a) {
   }
 
 /* m is a constant in each copy. */
-ALWAYS_INLINE void tile(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next, const int m) {
-  ROW(0); ROW(1); ROW(2); ROW(3); ROW(4); ROW(5);
+ALWAYS_INLINE void tile(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next,
+                        const int m) {
+  EACH_ROW(ZERO);
   for (int64_t g = kblocks * 16; g > 0; g--) {
     _mm_prefetch(next, _MM_HINT_T1);
     _mm_prefetch(next + 64, _MM_HINT_T1);
     __m512i b0 = _mm512_load_si512(b), b1 = _mm512_load_si512(b + 64);
     __m512i b2 = _mm512_load_si512(b + 128), b3 = _mm512_load_si512(b + 192);
-    STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5)
+    EACH_ROW(STEP);
     a += 4;
     b += GROUP_BYTES;
     next += NEXT_BYTES / 16;
   }
-  STORE(0) STORE(1) STORE(2) STORE(3) STORE(4) STORE(5)
+  EACH_ROW(STORE);
 }
 
-void gemm_u8s8_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next) {
+void gemm_u8s8_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m,
+                          const int8_t *next) {
   if (!next)
     next = b; /* what is in the cache already costs nothing */
   switch (m) {

@@ -20,31 +20,33 @@ ALWAYS_INLINE __m256i four(const uint8_t *a) {
   return _mm256_set1_epi32(x);
 }
 
-#define ROW(i) __m256i c##i##0 = _mm256_setzero_si256(), c##i##1 = c##i##0
+#define EACH_ROW(f) f(0) f(1) f(2) f(3) f(4) f(5)
+#define ZERO(i) __m256i c##i##0 = _mm256_setzero_si256(), c##i##1 = c##i##0;
 #define STEP(i)                                        \
   if (i < m) {                                         \
     __m256i x = four(a + i * lda);                     \
     c##i##0 = _mm256_dpbusd_avx_epi32(c##i##0, x, b0); \
     c##i##1 = _mm256_dpbusd_avx_epi32(c##i##1, x, b1); \
   }
-#define STORE(i)                                                  \
-  if (i < m) {                                                    \
-    _mm256_store_si256((__m256i *)(c + i * PANEL), c##i##0);      \
+#define STORE(i)                                                 \
+  if (i < m) {                                                   \
+    _mm256_store_si256((__m256i *)(c + i * PANEL), c##i##0);     \
     _mm256_store_si256((__m256i *)(c + i * PANEL + 8), c##i##1); \
   }
 
 /* 16 channels. m is a constant in each copy. */
-ALWAYS_INLINE void columns(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next, const int m) {
-  ROW(0); ROW(1); ROW(2); ROW(3); ROW(4); ROW(5);
+ALWAYS_INLINE void columns(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next,
+                           const int m) {
+  EACH_ROW(ZERO);
   for (int64_t g = kblocks * 16; g > 0; g--) {
     _mm_prefetch(next, _MM_HINT_T1);
     __m256i b0 = _mm256_load_si256((const __m256i *)b), b1 = _mm256_load_si256((const __m256i *)(b + 32));
-    STEP(0) STEP(1) STEP(2) STEP(3) STEP(4) STEP(5)
+    EACH_ROW(STEP);
     a += 4;
     b += GROUP_BYTES;
     next += 64;
   }
-  STORE(0) STORE(1) STORE(2) STORE(3) STORE(4) STORE(5)
+  EACH_ROW(STORE);
 }
 
 void gemm_u8s8_avxvnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next) {

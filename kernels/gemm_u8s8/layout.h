@@ -24,8 +24,8 @@
 
 #include "../kernels.h"
 
-enum { BLOCK_K = 64 };          /* input channels of a block */
-enum { GROUP_BYTES = 256 };     /* 64 channels x 4 inputs */
+enum { BLOCK_K = 64 };      /* input channels of a block */
+enum { GROUP_BYTES = 256 }; /* 64 channels x 4 inputs */
 enum { BLOCK_BYTES = 16 * 256 };
 
 /* Where W[n][k] is in a weight of `kblocks` blocks, from its first byte. */
@@ -45,7 +45,7 @@ enum {
   GEMM_U8S8_AVX2_M = 6,
   GEMM_U8S8_AVXVNNI_M = 6,
   GEMM_U8S8_AVX512VNNI_M = 6,
-  GEMM_U8S8_AMX_M = 32
+  GEMM_U8S8_AMX_M = 32,
 };
 
 #endif

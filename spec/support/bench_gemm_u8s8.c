@@ -1,6 +1,7 @@
 /* bench_gemm_u8s8.c: how close the gemm_u8s8 kernels come to what the multiplying instruction alone can do.
  *
- * The peak is a loop on registers. A kernel is run as the engine runs it: panel after panel, for each panel tile after tile of rows.
+ * The peak is a loop on registers. A kernel is run as the engine runs it: panel after panel, for each panel tile after tile of
+ * rows.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,13 +13,13 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 /* 12 registers, so that latency does not count: `each` is one register's instructions, \\r its number. */
-#define LOOP(setup, each, end)                                                                                                    \
-  __asm__ volatile("mov $20000, %%ecx\n" setup ".p2align 6\n1:\n.irp r,0,1,2,3,4,5,6,7,8,9,10,11\n" each "\n.endr\n"              \
-                   "dec %%ecx\njnz 1b\n" end                                                                                      \
-                   :                                                                                                              \
-                   :                                                                                                              \
-                   : "ecx", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", \
-                     "xmm12", "xmm13", "xmm14", "xmm15")
+#define LOOP(setup, each, end)                                                                                             \
+  __asm__ volatile("mov $20000, %%ecx\n" setup ".p2align 6\n1:\n.irp r,0,1,2,3,4,5,6,7,8,9,10,11\n" each "\n.endr\n"       \
+                   "dec %%ecx\njnz 1b\n" end                                                                               \
+                   :                                                                                                       \
+                   :                                                                                                       \
+                   : "ecx", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", \
+                     "xmm11", "xmm12", "xmm13", "xmm14", "xmm15")
 
 /* Multiply-adds done. */
 static int64_t registers_only(int isa) {
@@ -26,14 +27,9 @@ static int64_t registers_only(int isa) {
   case PGEE_AVX2: /* the two instructions that 16 exact products take */
     LOOP("", "vpmaddwd %%ymm14, %%ymm15, %%ymm13\nvpaddd %%ymm13, %%ymm\\r, %%ymm\\r", "vzeroupper\n");
     return 20000 * 12 * 16;
-  case PGEE_AVXVNNI:
-    LOOP("", "%{vex%} vpdpbusd %%ymm14, %%ymm15, %%ymm\\r", "vzeroupper\n");
-    return 20000 * 12 * 32;
-  case PGEE_AVX512VNNI:
-    LOOP("", "vpdpbusd %%zmm14, %%zmm15, %%zmm\\r", "vzeroupper\n");
-    return 20000 * 12 * 64;
-  default:
-    return 0;
+  case PGEE_AVXVNNI: LOOP("", "%{vex%} vpdpbusd %%ymm14, %%ymm15, %%ymm\\r", "vzeroupper\n"); return 20000 * 12 * 32;
+  case PGEE_AVX512VNNI: LOOP("", "vpdpbusd %%zmm14, %%zmm15, %%zmm\\r", "vzeroupper\n"); return 20000 * 12 * 64;
+  default: return 0;
   }
 }
 
@@ -59,8 +55,8 @@ static void panel(const kernels *k, int32_t *c, const uint8_t *a, const int8_t *
   }
 }
 
-/* The same of a kernel on `rows` rows of K inputs (a multiple of 64) and `panels` panels. cold: each try takes other weights, from
- * `megabytes` of them. */
+/* The same of a kernel on `rows` rows of K inputs (a multiple of 64) and `panels` panels. Each try takes other weights, from
+ * `megabytes` of them; 0: the same ones. */
 PUBLIC double spec_bench_u8s8(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries) {
   const kernels *k = kernels_for(isa);
   int64_t bytes = panels * K * 64, room = megabytes ? megabytes << 20 : bytes, at = 0;

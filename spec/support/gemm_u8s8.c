@@ -55,13 +55,14 @@ static int equal(const uint32_t *c, const uint8_t *x, int64_t lda, const int8_t 
         sum += x[i * lda + k] * w[n * K + k];
       uint32_t want = i < m ? (uint32_t)sum : UNTOUCHED;
       if (c[i * PANEL + n] != want)
-        return snprintf(why, (size_t)bytes, "row %d of %d, channel %d: %d, expected %d", i, m, n, (int)c[i * PANEL + n], (int)want), 0;
+        return snprintf(why, (size_t)bytes, "row %d, channel %d: 0x%x, expected 0x%x", i, n, c[i * PANEL + n], want), 0;
     }
   return 1;
 }
 
 /* The kernel of an ISA on m rows, lda = K rounded up to 64, plus `gap`. corrupt: one weight of the oracle is changed. */
-PUBLIC int spec_gemm_u8s8(int isa, int m, int64_t K, int64_t gap, int fill, uint32_t seed, int corrupt, char *why, int64_t bytes) {
+PUBLIC int spec_gemm_u8s8(int isa, int m, int64_t K, int64_t gap, int fill, uint32_t seed, int corrupt, char *why,
+                          int64_t bytes) {
   int64_t kblocks = (K + 63) / 64, lda = kblocks * 64 + gap;
   block a = block_new((size_t)(m * lda - gap)), b = block_new((size_t)(kblocks * BLOCK_BYTES));
   block c = block_new((size_t)(m + GUARD_ROWS) * PANEL * 4);
