@@ -103,25 +103,29 @@ static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue
   }
 }
 
-static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last) {
+static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last,
+                      const float *next) {
   _Alignas(64) float c[MAX_TILE_M * PANEL];
   const pgee_packed *w = a->w;
   const float *b = (const float *)(w->bytes + panel * w->panel_bytes);
   int64_t n0 = panel * PANEL;
   int n = (int)least(PANEL, w->N - n0);
-  for (int64_t t = first; t < last; t += k->tile_m_f32) {
+  if (last - first <= k->tile_m_f32)
+    next = NULL; /* one tile takes no longer than its own panel needs to come */
+  for (int64_t t = first, quarter = 0; t < last; t += k->tile_m_f32, quarter++) {
     int m = (int)least(k->tile_m_f32, last - t);
-    k->gemm_f32(c, PANEL, floats(a->x) + t * a->x->stride, a->x->stride, b, PANEL, w->K, m, n);
+    const float *fetch = next && quarter < 4 ? next + quarter * w->K * (PANEL / 4) : NULL;
+    k->gemm_f32(c, PANEL, floats(a->x) + t * a->x->stride, a->x->stride, b, PANEL, w->K, m, n, fetch);
     k->epilogue_f32(e, c, PANEL, t, m, n0, n);
   }
 }
 
 static void one_panel(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last,
-                      const int8_t *next) {
+                      const char *next) {
   if (a->w->dtype == PGEE_S8)
-    panel_s8(a, k, e, panel, first, last, next);
+    panel_s8(a, k, e, panel, first, last, (const int8_t *)next);
   else
-    panel_f32(a, k, e, panel, first, last);
+    panel_f32(a, k, e, panel, first, last, (const float *)(const void *)next);
 }
 
 /* ---- Our kernels: who does what ------------------------------------------------------------------------------------ */
@@ -154,7 +158,7 @@ static void run_own(const pgee_linear_args *a, const context *c, const epilogue 
   for (int64_t at = p.first, end; at < p.last; at = end) {
     int64_t panel = at / p.rows, row = at % p.rows;
     end = least(p.last, (panel + 1) * p.rows);
-    const int8_t *next = end < p.last ? (const int8_t *)(a->w->bytes + (panel + 1) * a->w->panel_bytes) : NULL;
+    const char *next = end < p.last ? a->w->bytes + (panel + 1) * a->w->panel_bytes : NULL;
     one_panel(a, c->k, e, panel, row, row + end - at, next);
   }
 }

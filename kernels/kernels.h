@@ -12,8 +12,8 @@
 #define PERIGEE_KERNELS_H
 #include <stdint.h>
 
-enum { PANEL = 64 };      /* output channels of a panel */
-enum { MAX_TILE_M = 32 }; /* no kernel's tile is taller */
+enum { PANEL = 64 };        /* output channels of a panel */
+enum { MAX_TILE_M = 32 };   /* no kernel's tile is taller */
 enum { NEXT_BYTES = 2048 }; /* of the panel that follows, fetched for each block of this one */
 
 /* What becomes of a tile of accumulators before it is stored. In this order:
@@ -24,20 +24,20 @@ enum { NEXT_BYTES = 2048 }; /* of the panel that follows, fetched for each block
  *   q[t][n] = clamp(rne(v * q_mul[n]), q_lo, q_hi) + q_zero if q
  * Vectors are indexed by the output channel n and the row t. bias is never NULL. */
 typedef struct epilogue {
-  const float *scale;       /* [N] */
-  const float *bias;        /* [N] */
-  const int32_t *wsum;      /* [N] */
+  const float *scale;  /* [N] */
+  const float *bias;   /* [N] */
+  const int32_t *wsum; /* [N] */
   int32_t zero;
-  const float *row_scale;   /* [rows] or NULL */
-  const int32_t *row_zero;  /* [rows] or NULL */
-  int activation;           /* PGEE_IDENTITY, PGEE_GELU, ... of perigee.h */
-  const float *residual;    /* [rows][ld_residual] or NULL */
+  const float *row_scale;  /* [rows] or NULL */
+  const int32_t *row_zero; /* [rows] or NULL */
+  int activation;          /* PGEE_IDENTITY, PGEE_GELU, ... of perigee.h */
+  const float *residual;   /* [rows][ld_residual] or NULL */
   int64_t ld_residual;
-  float *y;                 /* [rows][ldy] or NULL; may be residual */
+  float *y; /* [rows][ldy] or NULL; may be residual */
   int64_t ldy;
-  uint8_t *q;               /* [rows][ldq] or NULL */
+  uint8_t *q; /* [rows][ldq] or NULL */
   int64_t ldq;
-  const float *q_mul;       /* [N] */
+  const float *q_mul;         /* [N] */
   int32_t q_zero, q_lo, q_hi; /* bounds before q_zero is added */
 } epilogue;
 
@@ -45,37 +45,37 @@ typedef struct epilogue {
 enum { QUANTIZE_NONE = 0, QUANTIZE_STATIC = 1, QUANTIZE_DYNAMIC = 2 };
 typedef struct quantizer {
   int mode;
-  int symmetric;            /* dynamic only: the bounds below say it for static */
-  const float *mul;         /* [K]; NULL (dynamic only) is all 1 */
-  int32_t zero, lo, hi;     /* static; bounds before zero is added */
-  uint8_t *q;               /* [rows][ldq] */
+  int symmetric;        /* dynamic only: the bounds below say it for static */
+  const float *mul;     /* [K]; NULL (dynamic only) is all 1 */
+  int32_t zero, lo, hi; /* static; bounds before zero is added */
+  uint8_t *q;           /* [rows][ldq] */
   int64_t ldq;
-  float *row_scale;         /* [rows] out, dynamic */
-  int32_t *row_zero;        /* [rows] out, dynamic */
-  const float *ranges;      /* [rows][2] min and max of x * mul to use, or NULL: the row's own */
+  float *row_scale;    /* [rows] out, dynamic */
+  int32_t *row_zero;   /* [rows] out, dynamic */
+  const float *ranges; /* [rows][2] min and max of x * mul to use, or NULL: the row's own */
 } quantizer;
 
 /* v = x + residual; y = (v - mean) * (1 / sqrt(var + eps)) * gamma + beta; then y quantized. */
 typedef struct norm {
-  const float *x, *residual;  /* [rows][ldx], [rows][ld_residual] or NULL */
+  const float *x, *residual; /* [rows][ldx], [rows][ld_residual] or NULL */
   int64_t ldx, ld_residual;
-  const float *gamma, *beta;  /* [H] */
+  const float *gamma, *beta; /* [H] */
   float eps;
-  int64_t width;              /* H */
-  float *y;                   /* [rows][ldy] or NULL; may be x or residual */
+  int64_t width; /* H */
+  float *y;      /* [rows][ldy] or NULL; may be x or residual */
   int64_t ldy;
   quantizer quantize;
-  float *scratch;             /* [H] of the calling thread, used when y is NULL */
+  float *scratch; /* [H] of the calling thread, used when y is NULL */
 } norm;
 
 /* One head of one sequence. y = softmax(q k^T * scale) v for queries q0 to q1 (q1 excluded). */
 typedef struct attention {
-  const float *q, *k, *v;     /* [S][ld] of this head */
+  const float *q, *k, *v; /* [S][ld] of this head */
   int64_t ld, S, D;
   float scale;
-  float *y;                   /* [S][ldy] of this head, or NULL */
+  float *y; /* [S][ldy] of this head, or NULL */
   int64_t ldy;
-  quantizer quantize;         /* static or none; q, mul are already this head's */
+  quantizer quantize; /* static or none; q, mul are already this head's */
 } attention;
 
 typedef struct kernels {
@@ -88,9 +88,11 @@ typedef struct kernels {
   void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next);
 
   /* c[m][n] = a[m][k] times b[k][n], one fma chain per output from +0, k ascending. m in 1..tile_m_f32, n in 1..64, rows of ldc, lda, ldb
-   * floats, nothing read or written past n or k. */
+   * floats, nothing read or written past n or k. next: NULL, or what will be multiplied soon, k * 16 floats (a quarter of a panel), which the
+   * kernel may fetch into the cache as it goes: give the first four tiles of a panel the quarters of the panel that follows. */
   int tile_m_f32;
-  void (*gemm_f32)(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n);
+  void (*gemm_f32)(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n,
+                   const float *next);
 
   /* Rows t0 to t0 + m, columns n0 to n0 + n (n <= 64) of the output. c: the tile, [m][ldc]. */
   void (*epilogue_s32)(const epilogue *e, const int32_t *c, int64_t ldc, int64_t t0, int m, int64_t n0, int n);
@@ -106,8 +108,8 @@ typedef struct kernels {
   void (*attention_f32)(const attention *a, int64_t q0, int64_t q1, float *scratch);
 
   /* y[width] = rows of dtype PGEE_F32, F16 or BF16 at word + position + type (position, type may be NULL). */
-  void (*embed)(float *y, const void *word, int word_dtype, const void *position, int position_dtype, const void *type, int type_dtype,
-                int64_t width);
+  void (*embed)(float *y, const void *word, int word_dtype, const void *position, int position_dtype, const void *type,
+                int type_dtype, int64_t width);
   /* y[width] from x[rows][ldx] by PGEE_POOL_*: rows ascending for each channel. */
   void (*pool)(float *y, const float *x, int64_t ldx, int64_t rows, int64_t width, int mode);
   /* y = x / max(norm of x, 1e-12) */

@@ -5,6 +5,7 @@
  * values, so neither the blocks nor q0 and q1 matter.
  */
 #include <math.h>
+#include <stddef.h>
 
 #include "../gemm_f32/gemm_f32.h"
 #include "../rows/functions.h"
@@ -28,7 +29,7 @@ static void multiply(float *c, int64_t ldc, const float *a, int64_t lda, const f
                      int n) {
   for (int64_t t = 0; t < rows; t += TILE_M_F32) {
     int m = rows - t < TILE_M_F32 ? (int)(rows - t) : TILE_M_F32;
-    NAME(gemm_f32)(c + t * ldc, ldc, a + t * lda, lda, b, ldb, k, m, n);
+    NAME(gemm_f32)(c + t * ldc, ldc, a + t * lda, lda, b, ldb, k, m, n, NULL);
   }
 }
 

@@ -33,33 +33,38 @@ INLINE void store(float *c, __m256 x, int masked, __m256i last) {
 
 /* m, vectors and masked are constants; the last vector has the lanes of `last` if masked. */
 INLINE void tile(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int vectors,
-                 int masked, __m256i last) {
+                 int masked, __m256i last, const char *next) {
   EACH_ROW(ZERO)
-  for (int64_t p = 0; p < k; p++, b += ldb) {
+  for (int64_t p = 0; p < k; p++, b += ldb, next += 16) {
+    _mm_prefetch(next, _MM_HINT_T0);
     __m256 b0 = load(b, masked && vectors == 1, last), b1 = vectors > 1 ? load(b + 8, masked, last) : b0;
     EACH_ROW(STEP)
   }
   EACH_ROW(STORE)
 }
 
-INLINE void columns(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n) {
+/* Each of up to four passes asks for a quarter of what comes next. */
+INLINE void columns(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n,
+                    const char *next) {
   static const int32_t lanes[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
   __m256i last = _mm256_loadu_si256((const __m256i *)(const void *)(lanes + (-n & 7)));
-  for (; n >= 16; n -= 16, b += 16, c += 16)
-    tile(c, ldc, a, lda, b, ldb, k, m, 2, 0, last);
+  for (; n >= 16; n -= 16, b += 16, c += 16, next += 16 * k)
+    tile(c, ldc, a, lda, b, ldb, k, m, 2, 0, last, next);
   if (n > 8)
-    tile(c, ldc, a, lda, b, ldb, k, m, 2, 1, last);
+    tile(c, ldc, a, lda, b, ldb, k, m, 2, 1, last, next);
   else if (n > 0)
-    tile(c, ldc, a, lda, b, ldb, k, m, 1, 1, last);
+    tile(c, ldc, a, lda, b, ldb, k, m, 1, 1, last, next);
 }
 
-void gemm_f32_avx2(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n) {
+void gemm_f32_avx2(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n,
+                   const float *next) {
+  const char *fetch = (const char *)(next ? next : b); /* what is fetched anyway */
   switch (m) {
-  case 1: columns(c, ldc, a, lda, b, ldb, k, 1, n); break;
-  case 2: columns(c, ldc, a, lda, b, ldb, k, 2, n); break;
-  case 3: columns(c, ldc, a, lda, b, ldb, k, 3, n); break;
-  case 4: columns(c, ldc, a, lda, b, ldb, k, 4, n); break;
-  case 5: columns(c, ldc, a, lda, b, ldb, k, 5, n); break;
-  default: columns(c, ldc, a, lda, b, ldb, k, 6, n); break;
+  case 1: columns(c, ldc, a, lda, b, ldb, k, 1, n, fetch); break;
+  case 2: columns(c, ldc, a, lda, b, ldb, k, 2, n, fetch); break;
+  case 3: columns(c, ldc, a, lda, b, ldb, k, 3, n, fetch); break;
+  case 4: columns(c, ldc, a, lda, b, ldb, k, 4, n, fetch); break;
+  case 5: columns(c, ldc, a, lda, b, ldb, k, 5, n, fetch); break;
+  default: columns(c, ldc, a, lda, b, ldb, k, 6, n, fetch); break;
   }
 }

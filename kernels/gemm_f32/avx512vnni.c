@@ -1,4 +1,5 @@
-/* gemm_f32 for AVX-512: a tile of 6 rows by 64 columns in 24 registers; a step of k loads four registers of b, broadcasts each row's a.
+/* gemm_f32 for AVX-512: a tile of 6 rows by 64 columns in 24 registers; a step of k loads four registers of b, broadcasts each row's a,
+ * and asks for 64 bytes of what comes next.
  *
  * The accumulators have names, not indices: gcc 12 keeps them in registers only so. */
 #include <immintrin.h>
@@ -39,33 +40,36 @@ INLINE void store(float *c, __m512 x, int j, int vectors, __mmask16 last) {
 
 /* m and vectors are constants, `last` masks the last vector's lanes. */
 INLINE void tile(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int vectors,
-                 __mmask16 last) {
+                 __mmask16 last, const char *next) {
   EACH_ROW(ZERO)
-  for (int64_t p = 0; p < k; p++, b += ldb) {
+  for (int64_t p = 0; p < k; p++, b += ldb, next += 64) {
+    _mm_prefetch(next, _MM_HINT_T0);
     __m512 b0 = LOAD(0), b1 = LOAD(1), b2 = LOAD(2), b3 = LOAD(3);
     EACH_ROW(STEP)
   }
   EACH_ROW(STORE)
 }
 
-INLINE void rows(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n) {
+INLINE void rows(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n,
+                 const char *next) {
   __mmask16 last = (__mmask16)(0xffffu >> (-n & 15));
   switch ((n + 15) / 16) {
-  case 1: tile(c, ldc, a, lda, b, ldb, k, m, 1, last); break;
-  case 2: tile(c, ldc, a, lda, b, ldb, k, m, 2, last); break;
-  case 3: tile(c, ldc, a, lda, b, ldb, k, m, 3, last); break;
-  default: tile(c, ldc, a, lda, b, ldb, k, m, 4, last); break;
+  case 1: tile(c, ldc, a, lda, b, ldb, k, m, 1, last, next); break;
+  case 2: tile(c, ldc, a, lda, b, ldb, k, m, 2, last, next); break;
+  case 3: tile(c, ldc, a, lda, b, ldb, k, m, 3, last, next); break;
+  default: tile(c, ldc, a, lda, b, ldb, k, m, 4, last, next); break;
   }
 }
 
-void gemm_f32_avx512vnni(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m,
-                         int n) {
+void gemm_f32_avx512vnni(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n,
+                         const float *next) {
+  const char *fetch = (const char *)(next ? next : b); /* what is fetched anyway */
   switch (m) {
-  case 1: rows(c, ldc, a, lda, b, ldb, k, 1, n); break;
-  case 2: rows(c, ldc, a, lda, b, ldb, k, 2, n); break;
-  case 3: rows(c, ldc, a, lda, b, ldb, k, 3, n); break;
-  case 4: rows(c, ldc, a, lda, b, ldb, k, 4, n); break;
-  case 5: rows(c, ldc, a, lda, b, ldb, k, 5, n); break;
-  default: rows(c, ldc, a, lda, b, ldb, k, 6, n); break;
+  case 1: rows(c, ldc, a, lda, b, ldb, k, 1, n, fetch); break;
+  case 2: rows(c, ldc, a, lda, b, ldb, k, 2, n, fetch); break;
+  case 3: rows(c, ldc, a, lda, b, ldb, k, 3, n, fetch); break;
+  case 4: rows(c, ldc, a, lda, b, ldb, k, 4, n, fetch); break;
+  case 5: rows(c, ldc, a, lda, b, ldb, k, 5, n, fetch); break;
+  default: rows(c, ldc, a, lda, b, ldb, k, 6, n, fetch); break;
   }
 }

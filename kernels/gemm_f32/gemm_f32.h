@@ -5,8 +5,9 @@
 
 enum { TILE_M_F32 = 6 }; /* rows of every ISA's tile */
 
-#define GEMM_F32(isa) \
-  void gemm_f32_##isa(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n);
+#define GEMM_F32(isa)                                                                                                           \
+  void gemm_f32_##isa(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n, \
+                      const float *next);
 
 GEMM_F32(ref)
 GEMM_F32(avx2)

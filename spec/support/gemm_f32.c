@@ -10,7 +10,8 @@ PUBLIC int spec_gemm_f32(int isa, int m, int n, int64_t k, int64_t gap, int fill
   int64_t lda = k + gap, ldb = n + gap, ldc = n + 3;
   block a = block_filled((m - 1) * lda + k, fill, seed), b = block_filled((k - 1) * ldb + n, fill, seed + 1);
   block c = block_new(m * ldc), want = block_new(m * ldc);
-  kernels_for(isa)->gemm_f32(c.f, ldc, a.f, lda, b.f, ldb, k, m, n);
+  kernels_for(isa)->gemm_f32(c.f, ldc, a.f, lda, b.f, ldb, k, m, n,
+                             m % 2 ? NULL : b.f + (k - 1) * ldb + n); /* next may only be prefetched */
   if (corrupt)
     a.bits[(m - 1) * lda + k / 2] ^= 0x1000; /* the last bit might be lost in the sum */
   for (int i = 0; i < m; i++)
