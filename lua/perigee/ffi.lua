@@ -60,11 +60,37 @@ M.C = C
 --- The path that the library was loaded by.
 M.path = path
 
-pcall(ffi.cdef, "int isatty(int fd); int mkdir(const char *path, unsigned mode);")
+--- Declares functions of other libraries for the module that calls them. Declaring them again does no harm.
+function M.declare(text)
+  pcall(ffi.cdef, text)
+end
+
+M.declare [[
+  int isatty(int fd);
+  int mkdir(const char *path, unsigned mode);
+  int ioctl(int fd, unsigned long request, ...);
+  void (*signal(int number, void (*handler)(int)))(int);
+]]
 
 --- Whether a file descriptor (2 is standard error) is a terminal.
 function M.terminal(fd)
   return ffi.C.isatty(fd) == 1
+end
+
+--- Columns of the terminal that a file descriptor is, or nil.
+function M.columns(fd)
+  local TIOCGWINSZ, size = 0x5413, ffi.new "unsigned short[4]" -- rows, columns
+  return ffi.C.ioctl(fd, TIOCGWINSZ, size) == 0 and size[1] > 0 and size[1] or nil
+end
+
+--- From now on Ctrl-C asks the run in progress to stop, as pgee_interrupt does, and nothing else. Returns a function that puts
+-- back what it did before. For programs that talk to somebody at a terminal.
+function M.catch_interrupts()
+  local SIGINT = 2 -- pgee_interrupt takes any number but 0 as a yes
+  local before = ffi.C.signal(SIGINT, ffi.cast("void (*)(int)", C.pgee_interrupt))
+  return function()
+    ffi.C.signal(SIGINT, before)
+  end
 end
 
 --- Makes a folder and those above it. One that is there or cannot be made shows when something is written into it.
