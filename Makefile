@@ -119,7 +119,7 @@ lint:
 	@$(MAKE_ALL) CC=gcc CFLAGS=-Werror BUILD=build/gcc lib speclib
 	@$(MAKE_ALL) CC=clang CFLAGS=-Werror BUILD=build/clang lib speclib
 
-# The sanitizers' runtimes come with the compiler; hard_host has them in the process before Lua loads the library.
+# The sanitizers' runtimes come with the compiler; bin/luajit has them in the process before it loads the library.
 HARD := -DPGEE_HARD -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 TSAN := -DPGEE_HARD -fsanitize=thread
 
@@ -128,15 +128,18 @@ hard:
 	@sh .ci/deps hard
 	@$(MAKE_ALL) BUILD=build/hard OPT=-O1 CFLAGS='$(HARD)' hard-run
 
-hard-run: $(BUILD)/hard_host $(SPECLIB)
-	PERIGEE_LIB=$(abspath $(SPECLIB)) PERIGEE_HARD=1 $(BUILD)/hard_host spec/support/hard_busted.lua $(BUSTED_FLAGS) $(SPEC)
+hard-run: $(BUILD)/bin/luajit $(BUILD)/hard_threads $(SPECLIB)
+	$(BUILD)/hard_threads
+	PATH=$(abspath $(BUILD)/bin):$$PATH PERIGEE_LIB=$(abspath $(SPECLIB)) PERIGEE_HARD=1 \
+	  luajit spec/support/hard_busted.lua $(BUSTED_FLAGS) $(SPEC)
 
-$(BUILD)/hard_host: $(BUILD)/obj/spec/support/hard_host.o
+$(BUILD)/bin/luajit: $(BUILD)/obj/spec/support/hard_host.o
+	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	$(QUIET)$(CC) $(CFLAGS) $< -o $@ -rdynamic -lluajit-5.1 -lm -ldl
 DEFS_hard_host := -isystem /usr/include/luajit-2.1
 
-## make tsan       the team, plans and forks under ThreadSanitizer
+## make tsan       the team and plans under ThreadSanitizer
 tsan:
 	@sh .ci/deps
 	@$(MAKE_ALL) BUILD=build/tsan OPT=-O1 CFLAGS='$(TSAN)' tsan-run

@@ -1,2 +1,2 @@
---- busted inside hard_host, which takes a script: busted's own command may be a shell script.
+--- busted for hard_host, which takes a script: busted's own command may be one of the shell.
 require "busted.runner" { standalone = false }
