@@ -142,7 +142,7 @@ static void open_once(int isa) {
 /* ---- Primitives --------------------------------------------------------------------------------------------------- */
 
 enum { U8S8 = 0, F32 = 1 };
-enum { MAX_ENTRIES = 256 }; /* 50 to 100 KB each */
+enum { MAX_ENTRIES = 256 }; /* 50 to 125 KB each */
 enum { MAX_ROWS = 64 };     /* of one execution: as fast as more, and bounds how many shapes there are */
 
 typedef struct shape {

@@ -83,8 +83,10 @@ PUBLIC int spec_gemm_u8s8(int isa, int m, int64_t K, int64_t gap, int fill, uint
     w[(PANEL - 1) * K + K - 1] ^= 1;
   int ok = equal(sums, (const uint8_t *)a.data, lda, w, m, K, why, bytes);
   const char *fault = model_fault();
-  if (fault)
-    ok = snprintf(why, (size_t)bytes, "%s", fault), 0;
+  if (fault) {
+    snprintf(why, (size_t)bytes, "%s", fault);
+    ok = 0;
+  }
   free(w);
   block_free(a);
   block_free(b);
