@@ -74,6 +74,10 @@ local function notes_of(encoder)
     local reason = ffi.string(C.pgee_isa_reason(C.PGEE_AMX))
     notes[#notes + 1] = "AMX is not used: " .. (reason ~= "" and reason or "PERIGEE_ISA asks for less")
   end
+  local _, choice = next(encoder.choices and encoder.choices.shapes or {})
+  if choice and choice.reason then
+    notes[#notes + 1] = "oneDNN does not multiply INT8: " .. choice.reason
+  end
   if encoder.settings then
     notes[#notes + 1] = "settings: " .. tostring(encoder.settings)
     if not encoder.stats then

@@ -175,6 +175,19 @@ describe("selection", function()
     assert.is_false(json.exists(options().cache))
   end)
 
+  it("is explained where there is no choice", function()
+    local isa = ffi.new "int[1]"
+    pgee.check(C.pgee_isa(isa))
+    pgee.check(C.pgee_isa_set(C.PGEE_REF))
+    local model = perigee.load(models.path "gelu")
+    local q = model:quantize { activations = "dynamic" }
+    assert.matches("oneDNN does not multiply INT8: %w+", table.concat(q:explain().notes, "\n"))
+    assert.equal("ref 4x64", q:explain().rows[1].kernel)
+    pgee.check(C.pgee_isa_set(isa[0]))
+    q:release()
+    model:release()
+  end)
+
   it("finds its file by the environment", function()
     local program = [[PERIGEE_LIB='%s' %s luajit -e 'package.path = "lua/?.lua;lua/?/init.lua;" .. package.path
       io.write(tostring(require("perigee.passes.select").path()))']]
