@@ -113,19 +113,27 @@ local function speed(model, q)
   return list
 end
 
+--- What the model is judged by: a labelled set, whose `some` are up to 256 inputs to compare hidden states on; and whether its
+-- labels mean something to this model.
+function common.evaluation(model, args)
+  local set = evaluate.read(args.eval or PAIRS)
+  set.some = {}
+  for i = 1, math.min(#set.texts, 256) do
+    local input = set.texts[i]
+    set.some[i] = type(input) == "table" and model.task == "embed" and input[1] or input
+  end
+  return set, args.eval ~= nil or model.task == "embed"
+end
+
 --- Compares a quantized model with its FP32 model: quality, speed, memory. Returns what print_result prints.
 function common.judge(model, q, args)
   local result = { model = model.dir, task = model.task, settings = tostring(q.settings), threads = perigee.threads() }
-  local set = evaluate.read(args.eval or PAIRS)
-  if args.eval or model.task == "embed" then
+  local set, judged = common.evaluation(model, args)
+  if judged then
     local fp32, int8 = evaluate.run(model, set), evaluate.run(q, set)
     result.metric = { name = fp32.metric, file = set.path, n = fp32.n, fp32 = fp32.value, int8 = int8.value }
   end
-  local texts = {}
-  for i = 1, math.min(#set.texts, 256) do
-    texts[i] = type(set.texts[i]) == "table" and model.task == "embed" and set.texts[i][1] or set.texts[i]
-  end
-  result.distance = evaluate.distance(model, q, texts)
+  result.distance = evaluate.distance(model, q, set.some)
   result.speed = speed(model, q)
   result.memory = { fp32 = model:memory(), int8 = q:memory() }
   return result

@@ -39,7 +39,7 @@ function Statistics:release()
 end
 
 function Statistics:__tostring()
-  return ("statistics of %d texts, %d tokens"):format(self.texts, self.tokens)
+  return ("%d texts, %d tokens"):format(self.texts, self.tokens)
 end
 
 ---- Progress ----------------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ local KNOWN = { samples = true, rows = true, budget = true, progress = true }
 
 local function read_options(given)
   given = options.check(given, KNOWN, "calibrate", -2)
-  local read = { samples = given.samples or 256, rows = given.rows or 128, budget = given.budget or Runner.BUDGET }
+  local read = { samples = given.samples or 256, rows = given.rows or 128, budget = given.budget or 1024 }
   for name, value in pairs(read) do
     if type(value) ~= "number" or value % 1 ~= 0 or value < 1 or value > 2 ^ 31 then
       error(("calibrate: %s is %s, expected an integer of at least 1"):format(name, pgee.describe(value)), 0)

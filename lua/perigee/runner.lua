@@ -3,18 +3,27 @@
 -- Inputs of any size are run in chunks of at most `budget` tokens, in order, so the workspace is bounded: it grows to what the
 -- largest chunk so far needed, and is used again. How inputs are cut into chunks does not change an answer's bits.
 local ffi = require "ffi"
+local pgee = require "perigee.ffi"
 local plan = require "perigee.plan"
 
 local Runner = {}
 Runner.__index = Runner
 
---- Tokens of a chunk, unless the caller says otherwise (lua/README.md has the measurements).
-Runner.BUDGET = 2048
+-- Tokens of a chunk for each thread, unless the caller says otherwise: few enough that what a thread passes from step to step
+-- stays in its caches (lua/README.md has the measurements).
+local TOKENS = 512
+
+local threads_out = pgee.out "int"
+
+local function default_budget()
+  pgee.check(pgee.C.pgee_threads(threads_out))
+  return TOKENS * threads_out[0]
+end
 
 --- lowered: { plan =, outputs = { name = buffer } }, what passes/lower.lua makes.
 function Runner.new(lowered, budget)
   return setmetatable({
-    plan = lowered.plan, outputs = lowered.outputs, lowered = lowered, budget = budget or Runner.BUDGET,
+    plan = lowered.plan, outputs = lowered.outputs, lowered = lowered, budget = budget,
   }, Runner)
 end
 
@@ -57,7 +66,7 @@ end
 --- Runs a batch of inputs.lua. For each chunk, visit(output, first, last, token) is called: output(name) is the tensor of that
 -- output, valid until visit returns; first to last (excluded, from 0) are its sequences, token the first one's first token.
 function Runner:run(batch, visit)
-  for first, last in batch:chunks(self.budget) do
+  for first, last in batch:chunks(self.budget or default_budget()) do
     local chunk = packed(batch, first, last)
     local space = workspace(self, chunk)
     space:run(chunk)

@@ -13,8 +13,8 @@
 -- A pattern is the name of a linear or of a site, or has * (any characters) and ? (one character) in it.
 local settings = {}
 
---- The alpha that loses least over the checkpoints it was measured on (lua/README.md has the table).
-settings.ALPHA = 0.7
+--- The alphas that lose least over the checkpoints they were measured on (lua/README.md has the table).
+settings.ALPHA = { static = 0.7, dynamic = 0.55 }
 
 local Settings = {}
 
@@ -194,7 +194,7 @@ local function defaults(activations)
   local static = activations == "static"
   return {
     activations = activations, symmetric = not static, per = static and "tensor" or "token", weights = "row",
-    alpha = settings.ALPHA, skip = {}, attention = "f32", observer = "minmax",
+    alpha = settings.ALPHA[activations], skip = {}, attention = "f32", observer = "minmax",
   }
 end
 
@@ -237,8 +237,8 @@ function settings.is(value)
   return getmetatable(value) == Settings
 end
 
---- New settings with some values changed; `self` stays as it is. Changing `activations` brings its own defaults of symmetric
--- and per.
+--- New settings with some values changed; `self` stays as it is. Changing `activations` brings its own defaults of symmetric, per, and
+-- of an alpha that was at its default.
 function settings.with(self, changes)
   local given = {}
   for key, value in pairs(self.values) do
@@ -246,6 +246,9 @@ function settings.with(self, changes)
   end
   if changes.activations ~= nil and changes.activations ~= given.activations then
     given.symmetric, given.per = nil, nil
+    if given.alpha == settings.ALPHA[given.activations] then
+      given.alpha = nil
+    end
   end
   for key, value in pairs(changes) do
     given[key] = value
@@ -266,7 +269,7 @@ function settings.alpha(self, site)
     end
   end
   if best == nil then
-    return settings.ALPHA
+    return settings.ALPHA[self.values.activations]
   end
   return alpha[best]
 end

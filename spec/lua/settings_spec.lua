@@ -14,9 +14,9 @@ describe("settings", function()
   it("default to static asymmetric per tensor, dynamic symmetric per token", function()
     local s = settings.new {}
     local chosen = { s.activations, s.symmetric, s.per, s.weights, s.alpha }
-    assert.are.same({ "static", false, "tensor", "row", settings.ALPHA }, chosen)
+    assert.are.same({ "static", false, "tensor", "row", settings.ALPHA.static }, chosen)
     local d = settings.new { activations = "dynamic" }
-    assert.are.same({ "dynamic", true, "token" }, { d.activations, d.symmetric, d.per })
+    assert.are.same({ "dynamic", true, "token", settings.ALPHA.dynamic }, { d.activations, d.symmetric, d.per, d.alpha })
   end)
 
   it("say which setting, which value and what is allowed", function()
@@ -48,7 +48,7 @@ describe("settings", function()
     local s = settings.new { alpha = { ["encoder.layer.0.*"] = 0.3, ["*"] = 0.6, ["*.query"] = 0.2 } }
     assert.are.equal(0.3, settings.alpha(s, site))
     assert.are.equal(0.6, settings.alpha(s, dense))
-    assert.are.equal(settings.ALPHA, settings.alpha(settings.new { alpha = { ["*.query"] = false } }, dense))
+    assert.are.equal(settings.ALPHA.static, settings.alpha(settings.new { alpha = { ["*.query"] = false } }, dense))
     assert.is_false(settings.alpha(settings.new { alpha = { ["*.query"] = false } }, site))
   end)
 
@@ -85,6 +85,8 @@ describe("settings", function()
     assert.has_error(function() s.alpha = 0.6 end)
     local t = settings.with(s, { activations = "dynamic" })
     assert.are.same({ "static", "dynamic", "token", 0.5 }, { s.activations, t.activations, t.per, t.alpha })
+    local u = settings.with(settings.new {}, { activations = "dynamic" })
+    assert.are.same({ true, settings.ALPHA.dynamic }, { u.symmetric, u.alpha })
     assert.has_error(function() settings.with(s, { alpha = 7 }) end,
       "settings: alpha is 7, expected a number from 0 to 1, or false for no smoothing")
   end)

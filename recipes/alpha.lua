@@ -1,0 +1,46 @@
+#!/usr/bin/env luajit
+--- Which alpha suits a model? Calibrates once, then quantizes with one alpha after another.
+--
+--   luajit recipes/alpha.lua [--model FOLDER] [--calibration FILE] [--eval FILE] [--activations dynamic] [--symmetric yes]
+local here = arg[0]:match "^(.*)/[^/]*$" or "."
+package.path = ("%s/?.lua;%s/../lua/?.lua;%s/../lua/?/init.lua;"):format(here, here, here) .. package.path
+local perigee = require "perigee"
+local common = require "common"
+local evaluate = perigee.evaluate
+
+local ALPHAS = { false, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1 }
+
+common.main(function()
+  local args = common.arguments("alpha", "Compares values of SmoothQuant's alpha.", function(parser)
+    parser:option("--activations", "Where their scales come from", "static"):choices { "static", "dynamic" }
+    parser:option("--symmetric", "Activations without a zero point: yes or no. Default: the mode's"):choices { "yes", "no" }
+  end)
+
+  local model = perigee.load(args.model, { max_tokens = args.max_tokens })
+  local stats = model:calibrate(common.calibration(args), { samples = args.samples })
+  local set, judged = common.evaluation(model, args)
+  local reference = model:hidden(set.some)
+
+  print(("%s, %s, %s activations%s"):format(model.dir, tostring(stats), args.activations,
+    args.symmetric and (args.symmetric == "yes" and ", symmetric" or ", asymmetric") or ""))
+  if judged then
+    local fp32 = evaluate.run(model, set)
+    print(("FP32: %s on %s (%d) %.4f"):format(fp32.metric, set.path, fp32.n, fp32.value))
+  end
+
+  local symmetric -- nil: the mode's default
+  if args.symmetric then
+    symmetric = args.symmetric == "yes"
+  end
+  for _, alpha in ipairs(ALPHAS) do
+    local q = model:quantize {
+      activations = args.activations, symmetric = symmetric, stats = stats, alpha = alpha,
+      weights = args.weights, skip = args.skip,
+    }
+    local hidden = q:hidden(set.some)
+    local line = ("alpha %-4s  SQNR of the hidden states %5.2f dB"):format(alpha or "off", reference:sqnr(hidden))
+    hidden:release()
+    print(line .. (judged and ("   metric %.4f"):format(evaluate.run(q, set).value) or ""))
+    q:release()
+  end
+end)
