@@ -82,7 +82,8 @@ describe("the CPU", function()
   it("refuses a PERIGEE_ISA that it lacks, and says why", function()
     for isa = C.PGEE_REF, C.PGEE_AMX do
       if C.pgee_isa_runs(isa) == 0 then
-        assert.equal(("PERIGEE_ISA=%s does not run here: %s"):format(name(isa), ffi.string(C.pgee_isa_reason(isa))), in_force(name(isa)))
+        local reason = ffi.string(C.pgee_isa_reason(isa))
+        assert.equal(("PERIGEE_ISA=%s does not run here: %s"):format(name(isa), reason), in_force(name(isa)))
         assert.equal(C.PGEE_UNSUPPORTED, C.pgee_isa_set(isa))
         return
       end

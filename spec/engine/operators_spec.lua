@@ -1,4 +1,4 @@
--- The operators one by one, called by hand through pgee_run: against oracles in doubles, and equal on every ISA and number of threads.
+-- The operators one by one, by hand through pgee_run: against oracles in doubles, equal on every ISA and number of threads.
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 local plan = require "perigee.plan"
@@ -23,22 +23,7 @@ local function batch_of(lengths, ids)
   return plan.batch(list), at
 end
 
--- The largest difference must be at most tolerance times the largest |want|, or 1.
-local function near(want, got, tolerance)
-  local most = 1
-  for _, row in ipairs(want) do
-    for _, v in ipairs(row) do
-      most = math.max(most, math.abs(v))
-    end
-  end
-  for t, row in ipairs(want) do
-    for k, v in ipairs(row) do
-      if not (math.abs(got[t][k] - v) <= tolerance * most) then
-        error(("[%d][%d] is %.9g, expected %.9g"):format(t, k, got[t][k], v))
-      end
-    end
-  end
-end
+local near = engine.near
 
 local function outputs(rows, width)
   return tensor.new("F32", { rows, width })
@@ -156,7 +141,7 @@ describe("norm", function()
       local gamma, beta = engine.vector(H, 3, 0.5, 1), engine.vector(H, 4)
       local range = quant.range(-2, 3)
       local result = engine.same_everywhere(function()
-        local plain, both, static, token = outputs(rows, H), outputs(rows, H), outputs(rows, H), nil
+        local plain, both, static = outputs(rows, H), outputs(rows, H), outputs(rows, H)
         local weights = { gamma = gamma, beta = beta, eps = 1e-5 }
         local function run(fields)
           for key, value in pairs(weights) do
@@ -168,7 +153,7 @@ describe("norm", function()
         run { x = x, y = plain }
         run { x = x, residual = residual, y = both }
         local q = run { x = x, residual = residual, y = static, quantize = quantizer(range, rows, H, "static", false) }
-        token = run { x = x, residual = residual, quantize = quantizer(nil, rows, H, "token", true) }
+        local token = run { x = x, residual = residual, quantize = quantizer(nil, rows, H, "token", true) }
         local other = run { x = x, residual = residual, quantize = quantizer(nil, rows, H, "token", false) }
         return { plain, both, static, q.q, token.q, token.row_scale, token.row_zero, other.q, other.row_scale, other.row_zero }
       end)
@@ -185,7 +170,8 @@ describe("norm", function()
 
   it("may write over x or over the residual", function()
     local H = 33
-    local x, residual, gamma, beta = engine.matrix(rows, H, 1), engine.matrix(rows, H, 2), engine.vector(H, 3), engine.vector(H, 4)
+    local x, residual = engine.matrix(rows, H, 1), engine.matrix(rows, H, 2)
+    local gamma, beta = engine.vector(H, 3), engine.vector(H, 4)
     local function run(a, b, y)
       operator.run("norm", { x = a, residual = b, gamma = gamma, beta = beta, eps = 1e-12, y = y })
       return y
@@ -332,8 +318,8 @@ describe("attention", function()
       assert.is_true(result[4]:equals(result[3]))
       local at = 1
       for _, length in ipairs(LENGTHS) do
-        local alone = outputs(length, H)
-        operator.run("attention", { qkv = qkv:rows(at, at + length - 1), heads = heads, scale = D ^ -0.5, y = alone }, batch_of { length })
+        local alone, part = outputs(length, H), qkv:rows(at, at + length - 1)
+        operator.run("attention", { qkv = part, heads = heads, scale = D ^ -0.5, y = alone }, batch_of { length })
         assert.is_true(alone:equals(result[1]:rows(at, at + length - 1):copy()))
         at = at + length
       end
@@ -445,7 +431,8 @@ describe("pgee_run", function()
 
   it("refuses a plan's buffers", function()
     local x = plan.new():buffer("F32", "tokens", 3)
-    assert.error_matches(function() operator.run("unit", { x = x, y = outputs(2, 3) }) end, "unit: x is a plan's buffer, which has memory only in")
+    assert.error_matches(function() operator.run("unit", { x = x, y = outputs(2, 3) }) end,
+      "unit: x is a plan's buffer, which has memory only in a workspace")
   end)
 
   it("refuses to write to a file", function()

@@ -9,8 +9,8 @@ local observer = require "perigee.observer"
 local engine = require "spec.support.engine"
 local P = pgee.C
 local C = require("spec.support.native").cdef [[
-  int spec_callers(pgee_workspace **workspaces, int count, const pgee_batch *batch, const pgee_tensor *output, const float *expected,
-                   int runs);
+  int spec_callers(pgee_workspace **workspaces, int count, const pgee_batch *batch, const pgee_tensor *output,
+                   const float *expected, int runs);
   int fork(void);
   int waitpid(int pid, int *status, int options);
   void _exit(int status);
@@ -22,7 +22,7 @@ local WORDS, POSITIONS, H, I, HEADS = 50, 512, 48, 80, 4
 local weights = {
   word = engine.matrix(WORDS, H, 1), position = engine.matrix(POSITIONS, H, 2), type = engine.matrix(2, H, 3),
   gamma = engine.vector(H, 4, 0.2, 1), beta = engine.vector(H, 5, 0.1),
-  qkv = engine.matrix(3 * H, H, 6, 0.3), out = engine.matrix(H, H, 7, 0.3), up = engine.matrix(I, H, 8, 0.3), down = engine.matrix(H, I, 9, 0.3),
+  qkv = engine.matrix(3 * H, H, 6, 0.3), up = engine.matrix(I, H, 8, 0.3), down = engine.matrix(H, I, 9, 0.3),
   bias = engine.vector(I, 10, 0.1),
 }
 
@@ -255,19 +255,22 @@ describe("building a plan refuses", function()
     refuses("quantize: quantize: symmetric is 1, expected true or false", p.quantize, p, { quantize = { symmetric = 1 } })
     refuses("linear: w is a table, expected a packed weight", p.linear, p, { w = {} })
     refuses("observe: observer is missing", function() embed() p:observe { x = x } end)
-    refuses("pool: mode is the string 'median', expected one of first, last, max, mean, mean_sqrt", p.pool, p, { mode = "median" })
+    refuses("pool: mode is the string 'median', expected one of first, last, max, mean, mean_sqrt", p.pool, p,
+      { mode = "median" })
   end)
 
   it("shapes that do not fit", function()
     embed()
-    refuses("norm: gamma is F32 [47], expected F32 [48]", p.norm, p, { x = x, gamma = engine.vector(H - 1), beta = weights.beta, y = y })
+    refuses("norm: gamma is F32 [47], expected F32 [48]", p.norm, p,
+      { x = x, gamma = engine.vector(H - 1), beta = weights.beta, y = y })
     refuses("norm: y has a row for each sequence, expected a row for each token", p.norm, p,
       { x = x, gamma = weights.gamma, beta = weights.beta, y = v })
     refuses("embed: word is F32 [1][3], expected", p.embed, p, { word = engine.matrix(1, 3), y = x })
     refuses("embed: y has a row for each sequence, expected one for each token", p.embed, p, { word = weights.word, y = v })
     refuses("linear: w is missing, expected a packed weight", p.linear, p, {})
     refuses("attention: qkv is 48 wide, expected 3 times a multiple of 5 heads", p.attention, p, { qkv = x, heads = 5, y = y })
-    refuses("pool: pooling goes from a row for each token, x, to a row for each sequence, y", p.pool, p, { x = x, mode = "mean", y = y })
+    refuses("pool: pooling goes from a row for each token, x, to a row for each sequence, y", p.pool, p,
+      { x = x, mode = "mean", y = y })
   end)
 
   it("reading what nothing has written", function()
@@ -276,7 +279,8 @@ describe("building a plan refuses", function()
 
   it("writing to a tensor of its own, or to a weight's place", function()
     embed()
-    refuses("unit: y is a tensor of its own, expected a buffer of the plan", p.unit, p, { x = x, y = tensor.new("F32", { 3, H }) })
+    refuses("unit: y is a tensor of its own, expected a buffer of the plan", p.unit, p,
+      { x = x, y = tensor.new("F32", { 3, H }) })
     local vector = p:buffer("F32", "tokens")
     p:quantize { x = x, quantize = { mode = "token", q = q, row_scale = vector, row_zero = p:buffer("I32", "tokens") } }
     refuses("norm: gamma is a plan's buffer, expected a weight", p.norm, p, { x = x, gamma = vector, beta = weights.beta, y = y })
@@ -314,8 +318,8 @@ describe("building a plan refuses", function()
       quantizer { mode = "token", q = q, row_scale = s, row_zero = z, zero = 3 })
     refuses("quantize.row_scale and row_zero are for dynamic quantization", p.quantize, p,
       quantizer { mode = "static", m = m, q = q, row_scale = s, row_zero = z })
-    refuses("norm: quantize.mode is 3, which this operator does not do", p.norm, p, { x = x, gamma = weights.gamma, beta = weights.beta, y = y,
-      quantize = { mode = "sequence", q = q, row_scale = s, row_zero = z } })
+    refuses("norm: quantize.mode is 3, which this operator does not do", p.norm, p, { x = x, gamma = weights.gamma,
+      beta = weights.beta, y = y, quantize = { mode = "sequence", q = q, row_scale = s, row_zero = z } })
   end)
 
   it("anything once sealed, and running before", function()
@@ -338,9 +342,10 @@ describe("a workspace", function()
 
   it("is as large as was said before, for any number of threads", function()
     local p = encoder "sequence"
+    local sizes = { { tokens = 0, sequences = 0 }, { tokens = 1, sequences = 1 }, { tokens = 300, sequences = 20, longest = 64 } }
     for _, threads in ipairs { 1, 2, 7 } do
       engine.with_threads(threads, function()
-        for _, c in ipairs { { tokens = 0, sequences = 0 }, { tokens = 1, sequences = 1 }, { tokens = 300, sequences = 20, longest = 64 } } do
+        for _, c in ipairs(sizes) do
           local before = P.pgee_live_bytes()
           local bytes = p:bytes(c)
           local w = p:workspace(c)
@@ -426,8 +431,9 @@ describe("a workspace", function()
     refuses { 1, 1, 1 }
     refuses { 7 }
     w:run(plan.batch(sequences { 6, 4 }))
-    assert.error_matches(function() p:workspace { tokens = -1, sequences = 1 } end, "tokens is -1, expected an integer of at least 0", 1, true)
-    assert.error_matches(function() p:workspace { token = 1 } end, "capacity has no option token, only longest, sequences, tokens")
+    assert.error_matches(function() p:workspace { tokens = -1, sequences = 1 } end,
+      "tokens is -1, expected an integer of at least 0", 1, true)
+    assert.error_matches(function() p:workspace { token = 1 } end, "capacity has no option token, only longest, seq")
     assert.error_matches(function() w:run { { 1, 2 } } end, "batch is a table, expected one that plan.batch made")
   end)
 

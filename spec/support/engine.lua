@@ -1,4 +1,4 @@
---- Engine: what specs of the core share: numbers that are random and fixed, settings of threads and ISA that are put back, processes.
+--- Engine: what specs of the core share: random numbers that are fixed, settings of threads and ISA that are put back, processes.
 local ffi = require "ffi"
 local assert = require "luassert"
 local pgee = require "perigee.ffi"
@@ -50,6 +50,25 @@ function M.rne(x)
   return (x + 6755399441055744) - 6755399441055744
 end
 
+--- Nested lists `want` against a tensor: no difference is more than tolerance times the largest |want|, or times 1.
+function M.near(want, got, tolerance)
+  local most = 1
+  for _, row in ipairs(want) do
+    for _, v in ipairs(row) do
+      most = math.max(most, math.abs(v))
+    end
+  end
+  for t, row in ipairs(want) do
+    local values = got[t]
+    for k, v in ipairs(row) do
+      local close = math.abs(values[k] - v) <= tolerance * most
+      if not close then
+        error(("[%d][%d] is %.9g, expected %.9g"):format(t, k, values[k], v), 2)
+      end
+    end
+  end
+end
+
 local out = ffi.new "int[1]"
 
 local function restoring(get, set, value, f)
@@ -80,22 +99,23 @@ function M.isas()
   return list
 end
 
---- Calls make() with 1, 2 and 7 threads on every ISA that runs; the tensors that it returns (a list) must be the same bits each time.
+--- Calls make() with 1, 2 and 7 threads on every ISA that runs; the tensors that it returns, a list, must be equal each time.
 function M.same_everywhere(make)
   local want
   for _, isa in ipairs(M.isas()) do
     for _, threads in ipairs { 1, 2, 7 } do
       local got = M.with_isa(isa, function() return M.with_threads(threads, make) end)
       want = want or got
+      local name = ffi.string(C.pgee_isa_name(isa))
       for i, t in ipairs(want) do
-        assert.is_true(t:equals(got[i]), ("result %d differs on %s with %d threads"):format(i, ffi.string(C.pgee_isa_name(isa)), threads))
+        assert.is_true(t:equals(got[i]), ("result %d differs on %s with %d threads"):format(i, name, threads))
       end
     end
   end
   return want
 end
 
---- What a process of its own prints that runs this Lua text from the top folder with these environment variables, and its exit status.
+--- What a process of its own prints that runs this Lua text from the top folder with this environment, and its exit status.
 function M.process(environment, text)
   local path = os.tmpname()
   local file = assert(io.open(path, "w"))
@@ -106,7 +126,9 @@ function M.process(environment, text)
   for name, value in pairs(environment) do
     command[#command + 1] = ("%s='%s'"):format(name, value)
   end
-  local pipe = assert(io.popen(("env %s luajit %s 2>&1; echo :$?"):format(table.concat(command, " "), path)))
+  -- The interpreter that runs this, whichever it is: the sanitizers' host cannot be replaced.
+  local line = ("env %s $(readlink /proc/$PPID/exe) %s 2>&1; echo :$?"):format(table.concat(command, " "), path)
+  local pipe = assert(io.popen(line))
   local output = pipe:read "*a"
   pipe:close()
   os.remove(path)
