@@ -39,6 +39,7 @@ end
 -- The objects to use by hand, loaded when first asked for: perigee.tensor, perigee.packed and so on.
 local MODULES = {
   tensor = true, observer = true, packed = true, linear = true, quant = true, plan = true, evaluate = true, settings = true,
+  plot = true,
 }
 
 return setmetatable(perigee, {

@@ -1,0 +1,120 @@
+--- Terminal: what output may look like: how wide, in which characters, coloured or not.
+local bit = require "bit"
+local pgee = require "perigee.ffi"
+
+local terminal = {}
+
+local DEFAULT = 80 -- columns
+
+--- Columns to print in: COLUMNS, else those of standard output or error if either is a terminal, else 80.
+function terminal.columns()
+  local given = tonumber(os.getenv "COLUMNS")
+  if given and given >= 1 and given % 1 == 0 then
+    return given
+  end
+  return pgee.columns(1) or pgee.columns(2) or DEFAULT
+end
+
+--- Whether the locale's characters are UTF-8.
+function terminal.utf8()
+  for _, name in ipairs { "LC_ALL", "LC_CTYPE", "LANG" } do
+    local value = os.getenv(name)
+    if value and value ~= "" then
+      return value:lower():find "utf%-?8" ~= nil
+    end
+  end
+  return false
+end
+
+--- Whether a file descriptor is a terminal that shows colours: not if NO_COLOR is set to anything.
+function terminal.colours(fd)
+  local no = os.getenv "NO_COLOR"
+  return pgee.terminal(fd) and (no == nil or no == "") and os.getenv "TERM" ~= "dumb"
+end
+
+local CODES = { red = 31, green = 32, yellow = 33, blue = 34, magenta = 35, cyan = 36, bold = 1, faint = 2 }
+
+--- The text in a colour, if `on`.
+function terminal.paint(text, colour, on)
+  return on and ("\27[%dm%s\27[0m"):format(CODES[colour], text) or text
+end
+
+---- Width of text -----------------------------------------------------------------------------------------------------
+
+-- Code points, first and last, that take two columns (East Asian wide and emoji), and that take none.
+local WIDE = {
+  { 0x1100, 0x115F }, { 0x2E80, 0xA4CF }, { 0xAC00, 0xD7A3 }, { 0xF900, 0xFAFF }, { 0xFE30, 0xFE6F }, { 0xFF01, 0xFF60 },
+  { 0xFFE0, 0xFFE6 }, { 0x1F300, 0x1FAFF }, { 0x20000, 0x3FFFD },
+}
+local NONE = { { 0x0300, 0x036F }, { 0x200B, 0x200F }, { 0x20D0, 0x20FF }, { 0xFE00, 0xFE0F } }
+
+local function within(ranges, code)
+  for _, range in ipairs(ranges) do
+    if code >= range[1] and code <= range[2] then
+      return true
+    end
+  end
+end
+
+local function columns_of(character)
+  local first, n = character:byte(), #character
+  if n == 1 then
+    return 1
+  end
+  local code = bit.band(first, bit.rshift(0x7F, n))
+  for i = 2, n do
+    code = code * 64 + character:byte(i) % 64
+  end
+  return within(NONE, code) and 0 or within(WIDE, code) and 2 or 1
+end
+
+-- The characters of a text, one by one: code points, or a single byte where it is no UTF-8; a colour's code comes as one.
+local function characters(text)
+  local at = 1
+  return function()
+    local from, first = at, text:byte(at)
+    if not first then
+      return nil
+    end
+    local n = first < 0xC2 and 1 or first < 0xE0 and 2 or first < 0xF0 and 3 or first < 0xF5 and 4 or 1
+    local found = text:match("^\27%[[%d;]*m", from) or text:match("^." .. ("[\128-\191]"):rep(n - 1), from)
+      or text:sub(from, from)
+    at = from + #found
+    return found
+  end
+end
+
+--- Columns that a line of text takes.
+function terminal.width(text)
+  local width = 0
+  for c in characters(text) do
+    width = width + (c:byte() == 27 and #c > 1 and 0 or columns_of(c))
+  end
+  return width
+end
+
+--- What stands where text was left out.
+function terminal.ellipsis()
+  return terminal.utf8() and "…" or "..."
+end
+
+--- The line, cut to at most so many columns; a cut one ends in an ellipsis, and colours end with it.
+function terminal.cut(text, columns)
+  if terminal.width(text) <= columns then
+    return text
+  end
+  local mark = terminal.ellipsis()
+  local room, kept, width, coloured = columns - terminal.width(mark), {}, 0, false
+  for c in characters(text) do
+    local code = c:byte() == 27 and #c > 1
+    width = width + (code and 0 or columns_of(c))
+    if width > room then
+      break
+    end
+    coloured = coloured or code
+    kept[#kept + 1] = c
+  end
+  return table.concat(kept) .. mark .. (coloured and "\27[0m" or "")
+end
+
+return terminal
