@@ -45,28 +45,45 @@ INLINE levels range_levels(const float *range, int symmetric) {
   return l;
 }
 
-INLINE void quantize_row(const quantizer *a, const float *x, int64_t width, int64_t t) {
+INLINE void quantize_static(const quantizer *a, const float *x, int64_t width, int64_t t) {
+  v16 lo = vsplat((float)a->lo), hi = vsplat((float)a->hi);
+  v16i zero = visplat(a->zero);
+  const float *mul = a->mul;
   uint8_t *q = a->q + t * a->ldq;
-  if (a->mode == QUANTIZE_STATIC) {
-    v16 lo = vsplat((float)a->lo), hi = vsplat((float)a->hi);
-    v16i zero = visplat(a->zero);
-    LANES(width, store_quantized(q + k, load_scaled(x, a->mul, k, n), lo, hi, zero, n));
-    return;
-  }
-  float own[2];
-  if (!a->ranges)
-    row_range(own, x, a->mul, width);
-  levels l = range_levels(a->ranges ? a->ranges + 2 * t : own, a->symmetric);
+  LANES(width, store_quantized(q + k, load_scaled(x, mul, k, n), lo, hi, zero, n));
+}
+
+INLINE void quantize_dynamic(const quantizer *a, const float *x, int64_t width, int64_t t, const float *range) {
+  levels l = range_levels(range, a->symmetric);
   v16 lo = vsplat((float)l.lo), hi = vsplat((float)l.hi), inverse = vsplat(l.inverse);
   v16i zero = visplat(l.zero);
-  LANES(width, store_quantized(q + k, vmul(load_scaled(x, a->mul, k, n), inverse), lo, hi, zero, n));
+  const float *mul = a->mul;
+  uint8_t *q = a->q + t * a->ldq;
+  LANES(width, store_quantized(q + k, vmul(load_scaled(x, mul, k, n), inverse), lo, hi, zero, n));
   a->row_scale[t] = l.scale;
   a->row_zero[t] = l.zero;
 }
 
-void NAME(quantize)(const quantizer *a, const float *x, int64_t ldx, int64_t width, int64_t begin, int64_t end) {
-  for (int64_t t = begin; t < end; t++)
-    quantize_row(a, x + t * ldx, width, t);
+/* Rows are taken a few at a time, pass by pass: what one row's pass waits for, the end of a chain of additions or comparisons, passes
+ * while the others' run. */
+enum { ROWS_AT_ONCE = 4 };
+
+/* Rows t to t + count, at most ROWS_AT_ONCE; x is row t. */
+INLINE void quantize_rows(const quantizer *a, const float *x, int64_t ldx, int64_t width, int64_t t, int64_t count) {
+  float own[ROWS_AT_ONCE][2];
+  for (int64_t i = 0; i < count && a->mode == QUANTIZE_DYNAMIC && !a->ranges; i++)
+    row_range(own[i], x + i * ldx, a->mul, width);
+  for (int64_t i = 0; i < count; i++)
+    if (a->mode == QUANTIZE_STATIC)
+      quantize_static(a, x + i * ldx, width, t + i);
+    else
+      quantize_dynamic(a, x + i * ldx, width, t + i, a->ranges ? a->ranges + 2 * (t + i) : own[i]);
+}
+
+void NAME(quantize)(const quantizer *given, const float *x, int64_t ldx, int64_t width, int64_t begin, int64_t end) {
+  const quantizer a = *given; /* a copy, which no store can change */
+  for (int64_t t = begin; t < end; t += ROWS_AT_ONCE)
+    quantize_rows(&a, x + t * ldx, ldx, width, t, end - t < ROWS_AT_ONCE ? end - t : ROWS_AT_ONCE);
 }
 
 void NAME(range)(float *ranges, const float *x, int64_t ldx, const float *mul, int64_t width, int64_t begin, int64_t end) {
@@ -129,42 +146,64 @@ void NAME(epilogue_f32)(const epilogue *e, const float *c, int64_t ldc, int64_t 
 
 /* ---- LayerNorm ---------------------------------------------------------------------------------------------------- */
 
-INLINE void norm_row(const norm *a, int64_t t) {
-  const float *x = a->x + t * a->ldx, *residual = a->residual ? a->residual + t * a->ld_residual : 0;
-  float *y = a->y ? a->y + t * a->ldy : a->scratch;
-  const quantizer *z = &a->quantize;
-  int64_t width = a->width;
+/* Where row t of v = x + residual is after the first pass: x itself if there is no residual. */
+INLINE float *norm_output(const norm *a, int64_t t) { return a->y ? a->y + t * a->ldy : a->scratch; }
+INLINE const float *norm_input(const norm *a, int64_t t) { return a->residual ? norm_output(a, t) : a->x + t * a->ldx; }
 
+INLINE float row_mean(const norm *a, int64_t t) {
+  const float *x = a->x + t * a->ldx;
   v16 sum = vsplat(0);
-  if (residual) {
-    LANES(width, v16 v = vadd(vload(x + k, n), vload(residual + k, n)); sum = vadd(sum, v); vstore(y + k, v, n));
-    x = y;
+  if (a->residual) {
+    const float *residual = a->residual + t * a->ld_residual;
+    float *y = norm_output(a, t);
+    LANES(a->width, v16 v = vadd(vload(x + k, n), vload(residual + k, n)); sum = vadd(sum, v); vstore(y + k, v, n));
   } else
-    LANES(width, sum = vadd(sum, vload(x + k, n)));
-  v16 mean = vsplat(vsum(sum) / (float)width);
-
-  v16 squares = vsplat(0);
-  LANES(width, v16 d = vfirst(vsub(vload(x + k, n), mean), vsplat(0), n); squares = vfma(d, d, squares));
-  v16 rstd = vsplat(1.0f / sqrtf(vsum(squares) / (float)width + a->eps));
-
-#define NORMALIZED vfma(vmul(vsub(vload(x + k, n), mean), rstd), vload(a->gamma + k, n), vload(a->beta + k, n))
-  if (z->mode == QUANTIZE_STATIC) {
-    v16 lo = vsplat((float)z->lo), hi = vsplat((float)z->hi);
-    v16i zero = visplat(z->zero);
-    uint8_t *q = z->q + t * z->ldq;
-    LANES(width, v16 v = NORMALIZED; if (a->y) vstore(y + k, v, n);
-          store_quantized(q + k, vmul(v, vload(z->mul + k, n)), lo, hi, zero, n));
-    return;
-  }
-  LANES(width, vstore(y + k, NORMALIZED, n));
-#undef NORMALIZED
-  if (z->mode == QUANTIZE_DYNAMIC)
-    quantize_row(z, y, width, t);
+    LANES(a->width, sum = vadd(sum, vload(x + k, n)));
+  return vsum(sum) / (float)a->width;
 }
 
-void NAME(norm)(const norm *a, int64_t begin, int64_t end) {
-  for (int64_t t = begin; t < end; t++)
-    norm_row(a, t);
+INLINE float row_rstd(const norm *a, int64_t t, float row_mean) {
+  const float *x = norm_input(a, t);
+  v16 mean = vsplat(row_mean), squares = vsplat(0);
+  LANES(a->width, v16 d = vfirst(vsub(vload(x + k, n), mean), vsplat(0), n); squares = vfma(d, d, squares));
+  return 1.0f / sqrtf(vsum(squares) / (float)a->width + a->eps);
+}
+
+INLINE v16 normalized(const norm *a, const float *x, v16 mean, v16 rstd, int64_t k, int n) {
+  return vfma(vmul(vsub(vload(x + k, n), mean), rstd), vload(a->gamma + k, n), vload(a->beta + k, n));
+}
+
+/* The last pass; quantizes too if that is static. */
+INLINE void norm_row(const norm *a, int64_t t, float row_mean, float row_rstd) {
+  const quantizer *z = &a->quantize;
+  const float *x = norm_input(a, t), *mul = z->mul;
+  float *y = norm_output(a, t);
+  v16 mean = vsplat(row_mean), rstd = vsplat(row_rstd), lo = vsplat((float)z->lo), hi = vsplat((float)z->hi);
+  v16i zero = visplat(z->zero);
+  if (z->mode == QUANTIZE_STATIC) {
+    uint8_t *q = z->q + t * z->ldq;
+    int stored = a->y != 0;
+    LANES(a->width, v16 v = normalized(a, x, mean, rstd, k, n); if (stored) vstore(y + k, v, n);
+          store_quantized(q + k, vmul(v, vload(mul + k, n)), lo, hi, zero, n));
+  } else
+    LANES(a->width, vstore(y + k, normalized(a, x, mean, rstd, k, n), n));
+}
+
+void NAME(norm)(const norm *given, int64_t begin, int64_t end) {
+  const norm a = *given;                 /* a copy, which no store can change */
+  int64_t rows = a.y ? ROWS_AT_ONCE : 1; /* scratch holds one row */
+  for (int64_t t = begin; t < end; t += rows) {
+    float mean[ROWS_AT_ONCE], rstd[ROWS_AT_ONCE];
+    int64_t count = end - t < rows ? end - t : rows;
+    for (int64_t i = 0; i < count; i++)
+      mean[i] = row_mean(&a, t + i);
+    for (int64_t i = 0; i < count; i++)
+      rstd[i] = row_rstd(&a, t + i, mean[i]);
+    for (int64_t i = 0; i < count; i++)
+      norm_row(&a, t + i, mean[i], rstd[i]);
+    if (a.quantize.mode == QUANTIZE_DYNAMIC)
+      quantize_rows(&a.quantize, norm_output(&a, t), a.ldy, a.width, t, count);
+  }
 }
 
 /* ---- Embedding, pooling, the rest ---------------------------------------------------------------------------------- */
