@@ -5,6 +5,11 @@ local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 local checkpoint = require "perigee.checkpoint"
 local safetensors = require "perigee.safetensors"
+local packed = require "perigee.packed"
+local observer = require "perigee.observer"
+local quant = require "perigee.quant"
+local linear = require "perigee.linear"
+local plan = require "perigee.plan"
 local files = require "spec.support.files"
 local C = pgee.C
 
@@ -81,5 +86,65 @@ describe("when an allocation fails,", function()
       return checkpoint.open("spec/golden/checkpoints/tiny"):tensor "embeddings.word_embeddings.weight"
     end
     assert.is_true(fails_cleanly(work) >= 6)
+  end)
+
+  local W, V = tensor.from { { 1, 2, 3 }, { 4, 5, 6 } }, tensor.from { { 7, 8, 9 } }
+
+  it("packed weights and what is read of them", function()
+    local s = tensor.from { 1, 2, 3 }
+    local function work()
+      local w = packed.new({ W, V }, { smooth = s })
+      local f = packed.new({ W, V }, { dtype = "f32" })
+      return w.scales, w.sums, w:unpack(), w:multiplier(1), f:unpack(), quant.absmax { W, V }
+    end
+    assert.is_true(fails_cleanly(work) >= 20)
+  end)
+
+  it("the message about a weight that is not finite", function()
+    local bad = tensor.from { { 1, 0 / 0 } }
+    local function work()
+      local ok, message = pcall(packed.new, bad)
+      assert(not ok)
+      if not message:find("column 2", 1, true) then
+        error(message, 0)
+      end
+    end
+    assert.is_true(fails_cleanly(work) >= 10)
+  end)
+
+  it("observers", function()
+    local function work()
+      local o = observer.new(3, { sample = 2, name = "site" }):update(W)
+      return o.min, o.max, o:sample()
+    end
+    assert.is_true(fails_cleanly(work) >= 8)
+  end)
+
+  it("linears by hand, with scratch", function()
+    local w = packed.new(W)
+    local batch = plan.batch { { 1, 1 } }
+    local function work()
+      return linear(quant.quantize(W, { per = "sequence", batch = batch }), w, { requantize = quant.range(-1, 9) })
+    end
+    assert.is_true(fails_cleanly(work) >= 6)
+  end)
+
+  it("plans and workspaces", function()
+    local function work()
+      local p = plan.new()
+      local x = p:buffer("F32", "tokens", 3)
+      for _ = 1, 20 do -- more buffers and steps than their lists begin with room for
+        local y = p:buffer("F32", "tokens", 3)
+        p:embed { word = W, y = y }
+        p:unit { x = y, y = y }
+        x = y
+      end
+      p:linear { x = x, w = packed.new(tensor.from { { 1, 1, 1 } }, { dtype = "f32" }), y = p:buffer("F32", "tokens", 1) }
+      p:seal { x }
+      local w = p:workspace { tokens = 4, sequences = 2 }
+      w:run(plan.batch { { 0, 1 }, { 1 } })
+      return w:output(x)
+    end
+    assert.is_true(fails_cleanly(work) >= 70)
   end)
 end)
