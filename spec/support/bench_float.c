@@ -1,0 +1,131 @@
+/* bench_float.c: core cycles of the float kernels.
+ *
+ * The time stamp counter ticks at a fixed rate, the core does not: a chain of dependent additions, one a cycle, tells how many cycles a tick
+ * is. Each figure is the best of `tries`, after one call to warm up.
+ */
+#include <x86intrin.h>
+
+#include "floats.h"
+
+static double cycles_per_tick(void) {
+  double best = 1e30;
+  for (int i = 0; i < 200; i++) {
+    uint64_t t = __rdtsc();
+    __asm__ volatile(".rept 1000\nadd $1, %%rax\n.endr" ::: "rax", "cc");
+    best = fmin(best, (double)(__rdtsc() - t));
+  }
+  return 1000 / best;
+}
+
+/* cycles = those of one of `calls` calls in a row, the best of `tries`. */
+#define MEASURE(calls, code)                         \
+  do {                                               \
+    double best = 1e30;                              \
+    for (int try = 0; try <= tries; try++) {         \
+      uint64_t ticks = __rdtsc();                    \
+      for (int call = 0; call < (calls); call++)     \
+        code;                                        \
+      ticks = __rdtsc() - ticks;                     \
+      best = try ? fmin(best, (double)ticks) : best; \
+    }                                                \
+    cycles = best / (calls)*cycles_per_tick();       \
+  } while (0)
+
+enum { ROWS = 8 };
+
+/* [rows][K] times `panels` panels as the engine does it. Each try takes other weights of `megabytes`; 0: the same. */
+PUBLIC double spec_bench_gemm_f32(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries) {
+  const kernels *k = kernels_for(isa);
+  int64_t size = panels * K * 64, room = (megabytes << 18) < 2 * size ? size : megabytes << 18, at = 0;
+  block a = block_filled(rows * K, ORDINARY, 1), b = block_filled(room, ORDINARY, 2);
+  _Alignas(64) float c[MAX_TILE_M * PANEL];
+  double cycles;
+  MEASURE(1, {
+    for (int64_t p = 0; p < panels; p++)
+      for (int64_t t = 0, quarter = 0; t < rows; t += k->tile_m_f32, quarter++) {
+        const float *panel = b.f + at + p * K * 64;
+        const float *next = p + 1 < panels && quarter < 4 && rows > k->tile_m_f32 ? panel + (64 + 16 * quarter) * K : NULL;
+        k->gemm_f32(c, 64, a.f + t * K, K, panel, 64, K, (int)(rows - t < k->tile_m_f32 ? rows - t : k->tile_m_f32), 64, next);
+      }
+    at = at + 2 * size <= room ? at + size : 0;
+  });
+  block_free(a), block_free(b);
+  return cycles;
+}
+
+/* A tile of 6 by 64. */
+PUBLIC double spec_bench_epilogue(int isa, int integer, int activation, int per_row, int quantized, int tries) {
+  block c = block_filled(384, ORDINARY, 1), v = block_filled(64, ORDINARY, 2), rows = block_filled(6, ORDINARY, 3);
+  _Alignas(64) float y[384];
+  _Alignas(64) uint8_t q[384];
+  int32_t sums[64] = {0}, zeros[6] = {0};
+  epilogue e = {.scale = v.f,
+                .bias = v.f,
+                .wsum = sums,
+                .activation = activation,
+                .ldy = 64,
+                .ldq = 64,
+                .q_mul = v.f,
+                .q_lo = -100,
+                .q_hi = 155,
+                .q_zero = 100};
+  e.row_scale = per_row ? rows.f : NULL, e.row_zero = per_row ? zeros : NULL;
+  e.y = quantized ? NULL : y, e.q = quantized ? q : NULL;
+  double cycles;
+  for (int i = 0; i < 384 && integer; i++)
+    c.i[i] = i - 192;
+  if (integer)
+    MEASURE(50, kernels_for(isa)->epilogue_s32(&e, c.i, 64, 0, 6, 0, 64));
+  else
+    MEASURE(50, kernels_for(isa)->epilogue_f32(&e, c.f, 64, 0, 6, 0, 64));
+  block_free(c), block_free(v), block_free(rows);
+  return cycles;
+}
+
+/* One row of `width`, of eight: residual, LayerNorm, y, quantized by `mode`. normed 0: quantizes only. */
+PUBLIC double spec_bench_rows(int isa, int normed, int64_t width, int mode, int tries) {
+  block x = block_filled(ROWS * width, ORDINARY, 1), residual = block_filled(ROWS * width, ORDINARY, 2),
+        v = block_filled(width, ORDINARY, 3);
+  block y = block_new(ROWS * width), q = block_bytes(ROWS * width);
+  float scales[ROWS];
+  int32_t zeros[ROWS];
+  quantizer z = {.mode = mode,
+                 .mul = v.f,
+                 .zero = 100,
+                 .lo = -100,
+                 .hi = 155,
+                 .q = q.u,
+                 .ldq = width,
+                 .row_scale = scales,
+                 .row_zero = zeros};
+  norm a = {.x = x.f,
+            .residual = residual.f,
+            .ldx = width,
+            .ld_residual = width,
+            .gamma = v.f,
+            .beta = v.f,
+            .eps = 1e-12f,
+            .width = width,
+            .y = y.f,
+            .ldy = width,
+            .quantize = z};
+  double cycles;
+  if (normed)
+    MEASURE(2, kernels_for(isa)->norm(&a, 0, ROWS));
+  else
+    MEASURE(2, kernels_for(isa)->quantize(&z, x.f, width, width, 0, ROWS));
+  block_free(x), block_free(residual), block_free(v), block_free(y), block_free(q);
+  return cycles / ROWS;
+}
+
+/* One head of `heads` side by side, Q, K and V in rows of 3 * heads * D. */
+PUBLIC double spec_bench_attention(int isa, int64_t S, int64_t D, int64_t heads, int tries) {
+  int64_t H = heads * D;
+  block x = block_filled(S * 3 * H, ORDINARY, 1), y = block_new(S * H),
+        scratch = block_new((attention_scratch(S, D) + 15) / 16 * 16);
+  attention a = {.q = x.f, .k = x.f + H, .v = x.f + 2 * H, .ld = 3 * H, .S = S, .D = D, .scale = 0.125f, .y = y.f, .ldy = H};
+  double cycles;
+  MEASURE(1, kernels_for(isa)->attention_f32(&a, 0, S, scratch.f));
+  block_free(x), block_free(y), block_free(scratch);
+  return cycles;
+}
