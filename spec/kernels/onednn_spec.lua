@@ -85,7 +85,7 @@ describe("oneDNN", function()
 
   check("serves a process that was forked, whatever its parent was doing", function(isa)
     if os.getenv "PERIGEE_HARD" then
-      return pending "AddressSanitizer's own allocator may be locked for good in a child whose parent allocates on another thread"
+      return pending "AddressSanitizer's allocator may stay locked in a child whose parent allocates on another thread"
     end
     assert.equal(1, C.spec_onednn_fork(isa, 8))
   end)
