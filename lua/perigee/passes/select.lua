@@ -1,9 +1,9 @@
 --- select: which kernel multiplies each INT8 linear, chosen by timing among those that give the same bits.
 --
 -- There are two: "auto", ours for the ISA in force, and "onednn" where pgee_onednn_check finds it exact for the weight. oneDNN
--- takes over a shape only if it is at least 3 % faster over the token counts that are timed (geometric mean). Choices are kept in a
--- file, by CPU, ISA, threads and versions, so a shape is timed once on a machine. It is select.json in the folder PERIGEE_CACHE,
--- else in XDG_CACHE_HOME/perigee, else in ~/.cache/perigee:
+-- takes over a shape only if it is at least 3 % faster over the token counts that are timed (geometric mean). Choices are kept in
+-- a file, by CPU, ISA, threads and versions, so a shape is timed once on a machine. It is select.json in the folder
+-- PERIGEE_CACHE, else in XDG_CACHE_HOME/perigee, else in ~/.cache/perigee:
 --
 --   { "format": 1, "machines": { "AMD EPYC, avx512vnni, 2 threads, perigee 0.1.0, oneDNN 3.2.0": {
 --       "1152 x 384": { "kernel": "auto", "gain": 0.98 } } } }
