@@ -74,12 +74,13 @@ int added_next(added_search *s, added_match *m) {
     if (i < 0)
       continue;
     *m = (added_match){s->at, s->at + length, set->tokens[i].id};
-    /* A token that is not taken for want of a word's end is passed over whole. */
-    s->at += length - 1;
+    s->at += length - 1; /* what is not taken is passed over whole */
     if (set->tokens[i].single_word && inside_word(s, m))
       continue;
-    s->at++;
     take_spaces(s, &set->tokens[i], m);
+    if (m->begin >= m->end) /* all of it is white space that an earlier match took */
+      continue;
+    s->at++;
     return 1;
   }
   return 0;

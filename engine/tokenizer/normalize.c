@@ -216,7 +216,7 @@ int normalize(normalizer *s, normalized *out, int64_t enough) {
       TRY(character(s, out, c, (span){(int32_t)s->at, (int32_t)s->at + size}));
       s->at += size;
     }
-    if (out->length >= enough && s->mark_count == 0 && out->kinds[out->length - 1] == UNICODE_WHITE)
+    if (out->length >= enough && out->kinds[out->length - 1] == UNICODE_WHITE) /* white space lets no mark wait */
       return PGEE_OK;
   }
   return flush_marks(s, out);

@@ -1,4 +1,5 @@
 local ffi = require "ffi"
+local files = require "spec.support.files"
 local wordpiece = require "spec.support.wordpiece"
 local pgee = require "perigee.ffi"
 local C = pgee.C
@@ -259,12 +260,73 @@ describe("Added tokens", function()
     assert.equal("0-1 1-6 6-7", with({ lstrip = true }, "<x>"):offsets "a  <x>b")
     assert.equal("0-1 1-7 7-8", with({ rstrip = true }, "<x>"):offsets "a<x>\n\194\160b")
     assert.equal("0-5 5-8", with({ lstrip = true, rstrip = true }, "<x>"):offsets " <x> <x>")
+    -- once: what one takes is not left for another
+    local t = wordpiece.new(PIECES, nil, { { "<x>", 90, rstrip = true }, { " ", 91, lstrip = true } })
+    assert.equal(ids("90", "a"), t:ids "<x>  a")
   end)
 
   it("replace an equal one", function()
     local t = with({}, "<x>")
     t:add("<x>", 91)
     assert.equal(ids("91"), t:ids "<x>")
+  end)
+end)
+
+describe("Any bytes", function()
+  local PARTS = { "a", "e", "\204\129", "\204\150", "\227\128\174", "é", "中", "\237\158\163", " ", "\t", "[SEP]", "<x>",
+    "É", "\196\176", ".", "\240\157\133\160", "\194\133", "##" }
+
+  -- A tokenizer of random pieces, options and added tokens, and a maker of random texts, whole characters and single bytes.
+  local function draw(random)
+    local function text(most)
+      local list = {}
+      for i = 1, random(most + 1) do
+        list[i] = random(6) == 0 and string.char(random(256)) or PARTS[random(#PARTS) + 1]
+      end
+      return table.concat(list)
+    end
+    local pieces, added = { "[UNK]", "[CLS]", "[SEP]" }, {}
+    for _ = 1, random(60) do
+      pieces[#pieces + 1] = (random(2) == 0 and "##" or "") .. PARTS[random(#PARTS) + 1] .. PARTS[random(#PARTS) + 1]
+    end
+    for i = 1, random(4) do
+      added[i] = { PARTS[random(#PARTS) + 1], 99, normalized = random(2) == 0, single_word = random(3) == 0,
+        lstrip = random(3) == 0, rstrip = random(3) == 0 }
+    end
+    return wordpiece.new(pieces, { clean_text = random(2), handle_chinese_chars = random(2), strip_accents = random(2),
+      lowercase = random(2), max_word_chars = random(3) == 0 and random(9) or 100 }, added), text
+  end
+
+  local function is_sound(e, a, b, max_tokens)
+    assert.is_true(e.length <= max_tokens and (e.dropped == 0 or e.length == max_tokens))
+    assert.equal(1, e.ids[0])
+    assert.equal(2, e.ids[e.length - 1])
+    for i = 0, e.length - 1 do
+      local bytes = e.types[i] == 0 and #a or #b
+      local first, last = e.offsets[2 * i], e.offsets[2 * i + 1]
+      assert.is_true((first == 0 and last == 0) or (first < last and last <= bytes))
+      assert.is_true(i == 0 or e.types[i] >= e.types[i - 1])
+    end
+    assert.equal(b and 1 or 0, e.types[e.length - 1])
+  end
+
+  it("encode to something sound, and to its beginning when cut", function()
+    local random = files.random(7)
+    for _ = 1, 60 do
+      local t, text = draw(random)
+      for _ = 1, 40 do
+        local a, b = text(30), random(3) == 0 and text(20) or nil
+        local whole = t:encode(a, b)
+        is_sound(whole, a, b, 2 ^ 31)
+        local limit = (b and 3 or 2) + random(12)
+        local cut = t:encode(a, b, limit)
+        is_sound(cut, a, b, limit)
+        assert.equal(whole.length, cut.length + cut.dropped)
+        for i = 0, (b and 0 or cut.length - 1) - 1 do
+          assert.equal(whole.ids[i], cut.ids[i])
+        end
+      end
+    end
   end)
 end)
 
