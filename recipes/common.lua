@@ -9,7 +9,8 @@ local report = require "perigee.report"
 local common = {}
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
-local DEMO = here .. "/../build/demo/all-MiniLM-L6-v2"
+local top = here == "recipes" and "." or here:match "^(.*)/recipes$" or here .. "/.."
+local DEMO = top .. "/build/demo/all-MiniLM-L6-v2"
 local CALIBRATION, PAIRS = here .. "/data/calibration.txt", here .. "/data/pairs.tsv"
 
 ---- Arguments ---------------------------------------------------------------------------------------------------------
@@ -36,13 +37,14 @@ function common.arguments(name, description, add)
   local parser = argparse(name, description)
   parser:option("--model", "Folder of a Hugging Face checkpoint. Default: the demo's, which `make demo` fetches")
   parser:option("--calibration", "Texts to calibrate on, one a line, or a labelled file. Default: recipes/data/calibration.txt")
-  parser:option("--samples", "How many of them to take", 256, count)
+  parser:option("--samples", "How many of them to take. Default: 256", 256, count)
   parser:option("--alpha", "SmoothQuant's alpha, 0 to 1, or off", nil, alpha)
   parser:option("--skip", "Keep linears in FP32: a name, or a pattern such as 'encoder.layer.0.*'. May be repeated"):count "*"
   parser:option("--weights", "What one weight scale covers", "row"):choices { "row", "tensor" }
   parser:option("--eval", "Labelled file to judge by: text TAB label, text TAB text TAB score, or an STS-B file")
   parser:option("--max-tokens", "Longest text in tokens. Default: what the checkpoint says", nil, count)
   parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, count)
+  parser:option("--seconds", "How long each timing goes on, at least", 1, tonumber)
   parser:flag("--explain", "Print what runs each linear")
   parser:flag("--json", "Print one JSON object instead of text")
   if add then
@@ -99,15 +101,15 @@ end
 
 local SHAPES = { { 1, 32 }, { 1, 128 }, { 16, 128 } }
 
-local function speed(model, q)
+local function speed(model, q, seconds)
   local list = {}
   for _, shape in ipairs(SHAPES) do
     local B, S = shape[1], math.min(shape[2], model.positions)
     local inputs = bench.inputs(B, S, model.vocabulary)
-    local times = bench.time {
+    local times = bench.time({
       function() model:hidden(inputs):release() end,
       function() q:hidden(inputs):release() end,
-    }
+    }, { seconds = seconds })
     list[#list + 1] = { batch = B, tokens = S, fp32 = times[1], int8 = times[2] }
   end
   return list
@@ -134,7 +136,7 @@ function common.judge(model, q, args)
     result.metric = { name = fp32.metric, file = set.path, n = fp32.n, fp32 = fp32.value, int8 = int8.value }
   end
   result.distance = evaluate.distance(model, q, set.some)
-  result.speed = speed(model, q)
+  result.speed = speed(model, q, args.seconds)
   result.memory = { fp32 = model:memory(), int8 = q:memory() }
   return result
 end

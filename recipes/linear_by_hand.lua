@@ -8,7 +8,7 @@ local perigee = require "perigee"
 local tensor, observer, packed, linear, quant = perigee.tensor, perigee.observer, perigee.packed, perigee.linear, perigee.quant
 
 -- A layer of 8 inputs and 4 outputs, and 64 inputs to it. As in a real BERT, one input channel (the third) is far larger than the
--- others, and the weights that meet it are small.
+-- others.
 local K, N, rows = 8, 4, 64
 local function wave(i, j)
   return math.sin(i * 12.9898 + j * 78.233) -- numbers of no particular kind
@@ -17,7 +17,7 @@ local W, bias, X = {}, {}, {}
 for n = 1, N do
   W[n], bias[n] = {}, wave(n, 0)
   for k = 1, K do
-    W[n][k] = wave(n, k) * (k == 3 and 0.05 or 1)
+    W[n][k] = wave(n, k)
   end
 end
 for i = 1, rows do

@@ -1,0 +1,131 @@
+-- The recipes as a user runs them: as programs, from any folder, on a small checkpoint of the repo.
+local cjson = require "cjson"
+local files = require "spec.support.files"
+local models = require "spec.support.models"
+
+local pipe = assert(io.popen "pwd")
+local top = pipe:read "*l"
+pipe:close()
+
+-- Runs a recipe from another folder, quickly. Returns what it printed and its exit status.
+local function run(recipe, ...)
+  local words = {}
+  for i, word in ipairs { ... } do
+    words[i] = "'" .. word .. "'"
+  end
+  if recipe:match "^bert" then
+    table.insert(words, "--seconds 0")
+  end
+  local command = ("cd / && luajit '%s/recipes/%s.lua' %s 2>&1; echo \"status $?\""):format(top, recipe, table.concat(words, " "))
+  local process = assert(io.popen(command))
+  local text = process:read "*a"
+  process:close()
+  local output, status = text:match "^(.*)status (%d+)\n$"
+  return output, tonumber(status)
+end
+
+local embedder, pairs_model = top .. "/" .. models.path "embedder", top .. "/" .. models.path "pairs"
+
+describe("recipes", function()
+  after_each(files.clean)
+
+  for recipe, mode in pairs { bert_static = "static", bert_dynamic = "dynamic" } do
+    it(recipe .. " prints model, settings, quality, speed and memory", function()
+      local text, status = run(recipe, "--model", embedder, "--samples", "8", "--explain")
+      assert.are.equal(0, status, text)
+      for _, word in ipairs {
+        embedder, 'activations = "' .. mode .. '"', "8 texts", "SQNR", "cosine", "Spearman", "INT8 is", "MB", "output.dense",
+      } do
+        assert.matches(word, text, 1, true)
+      end
+    end)
+
+    it(recipe .. " prints the same as one JSON object", function()
+      local text, status = run(recipe, "--model", embedder, "--samples", "8", "--json", "--threads", "1", "--alpha", "0.5",
+        "--skip", "encoder.layer.0.*", "--weights", "tensor", "--max-tokens", "20")
+      assert.are.equal(0, status, text)
+      local result = cjson.decode(text)
+      assert.are.same({ 1, "embed", embedder }, { result.threads, result.task, result.model })
+      assert.matches('weights = "tensor", alpha = 0.5, skip = { "encoder.layer.0.*" }', result.settings, 1, true)
+      assert.is_true(result.distance.sqnr > 15 and result.distance.vectors.mean > 0.95)
+      assert.is_true(result.metric.fp32 < 1 and result.metric.n == 450)
+      assert.are.equal(3, #result.speed)
+      assert.is_true(result.speed[1].fp32.min > 0 and result.memory.int8.weights > 0)
+    end)
+  end
+
+  it("judge a classifier by accuracy", function()
+    local file = files.write "how many\tpeople\tneutral\nno\tno\tentailment\nsee\tthe water\tcontradiction\n"
+    local text, status = run("bert_static", "--model", pairs_model, "--samples", "8", "--eval", file, "--json")
+    assert.are.equal(0, status, text)
+    local result = cjson.decode(text)
+    assert.are.same({ "accuracy", 3 }, { result.metric.name, result.metric.n })
+    assert.is_number(result.distance.agreement)
+  end)
+
+  it("calibrate on labelled files, too, but never on what they are judged by", function()
+    local labelled, copy = files.write "no\t1\nhow many\t0\n", files.write "no\t1\nhow many\t0\n"
+    local text, status = run("bert_static", "--model", embedder, "--calibration", labelled, "--json")
+    assert.are.equal(0, status, text)
+    assert.matches("^2 texts, ", cjson.decode(text).statistics)
+    for _, same in ipairs { labelled, copy } do
+      text, status = run("bert_static", "--model", embedder, "--calibration", same, "--eval", labelled)
+      assert.are.equal(1, status)
+      assert.matches("is the file that the model is judged by; calibrate on another one", text, 1, true)
+    end
+  end)
+
+  it("dynamic needs no calibration", function()
+    local text, status = run("bert_dynamic", "--model", embedder, "--no-calibration", "--per", "sequence", "--asymmetric")
+    assert.are.equal(0, status, text)
+    assert.matches("none: nothing is smoothed", text, 1, true)
+    assert.matches('symmetric = false, per = "sequence"', text, 1, true)
+  end)
+
+  it("end with one line and status 1 when something is wrong", function()
+    for _, case in ipairs {
+      { { "--model", "/nowhere" }, "/nowhere" },
+      { { "--model", embedder, "--alpha", "1.5" }, "alpha is 1.5, expected a number from 0 to 1" },
+      { { "--model", embedder, "--calibration", "/nowhere" }, "/nowhere: No such file or directory" },
+      { { "--model", embedder, "--max-tokens", "9000" }, "max_tokens is 9000, expected an integer from 2 to 64" },
+      { { "--model", embedder, "--skip", "encoder.layr.*" }, 'skip pattern "encoder.layr.*" matches no linear' },
+    } do
+      local text, status = run("bert_static", unpack(case[1]))
+      assert.are.equal(1, status, text)
+      assert.matches(case[2], text, 1, true)
+      assert.matches("^error: [^\n]*\n$", text)
+    end
+  end)
+
+  it("refuse options that are none", function()
+    for _, words in ipairs { { "--alpha", "x" }, { "--samples", "0" }, { "--weights", "column" }, { "--modle", "x" } } do
+      local text, status = run("bert_static", "--model", embedder, unpack(words))
+      assert.is_true(status ~= 0, text)
+      assert.matches("Error: ", text, 1, true)
+    end
+  end)
+
+  it("have help", function()
+    for _, recipe in ipairs { "bert_static", "bert_dynamic", "alpha" } do
+      local text, status = run(recipe, "--help")
+      assert.are.equal(0, status)
+      assert.matches("Usage: " .. recipe, text, 1, true)
+      assert.matches("--calibration", text, 1, true)
+    end
+  end)
+
+  it("alpha compares alphas after one calibration", function()
+    local text, status = run("alpha", "--model", embedder, "--samples", "8", "--activations", "dynamic", "--symmetric", "no")
+    assert.are.equal(0, status, text)
+    for _, word in ipairs { "dynamic activations, asymmetric", "FP32: Spearman", "alpha off ", "alpha 0.55", "alpha 1 " } do
+      assert.matches(word, text, 1, true)
+    end
+  end)
+
+  it("linear_by_hand quantizes one linear, better smoothed than not", function()
+    local text, status = run "linear_by_hand"
+    assert.are.equal(0, status, text)
+    local plain, smoothed = text:match "without smoothing: SQNR ([%d.]+) dB", text:match "alpha 0.50: SQNR ([%d.]+) dB"
+    assert.is_true(tonumber(smoothed) > tonumber(plain) + 6)
+  end)
+end)
