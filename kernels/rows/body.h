@@ -94,9 +94,8 @@ void NAME(range)(float *ranges, const float *x, int64_t ldx, const float *mul, i
 /* ---- Tile epilogues ----------------------------------------------------------------------------------------------- */
 
 /* n lanes from column k on, of rows t0 to t0 + m. c holds int32 if `integer`, else float. */
-INLINE void columns(const epilogue *given, const char *c, int64_t ldc, int64_t t0, int m, int64_t k, int n, int integer,
+INLINE void columns(const epilogue e, const char *c, int64_t ldc, int64_t t0, int m, int64_t k, int n, int integer,
                     int activation) {
-  const epilogue e = *given; /* a copy, which no store can change */
   v16 bias = vload(e.bias + k, n), scale = integer ? vload(e.scale + k, n) : bias, mul = e.q ? vload(e.q_mul + k, n) : bias;
   v16 lo = vsplat((float)e.q_lo), hi = vsplat((float)e.q_hi);
   v16i wsum = integer ? viload(e.wsum + k, n) : visplat(0), offset = vimul(visplat(e.zero), wsum), zero = visplat(e.q_zero);
@@ -121,13 +120,14 @@ INLINE void columns(const epilogue *given, const char *c, int64_t ldc, int64_t t
   }
 }
 
-INLINE void tile(const epilogue *e, const void *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width, int integer,
+INLINE void tile(const epilogue e, const void *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width, int integer,
                  int activation) {
   LANES(width, columns(e, (const char *)c + 4 * k, ldc, t0, m, n0 + k, n, integer, activation));
 }
 
-INLINE void by_activation(const epilogue *e, const void *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width, int integer) {
-  switch (e->activation) {
+/* The epilogue goes by value: a copy, which no store can change. */
+INLINE void by_activation(const epilogue e, const void *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width, int integer) {
+  switch (e.activation) {
   case PGEE_GELU: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU); break;
   case PGEE_GELU_TANH: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU_TANH); break;
   case PGEE_RELU: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_RELU); break;
@@ -137,11 +137,11 @@ INLINE void by_activation(const epilogue *e, const void *c, int64_t ldc, int64_t
 }
 
 void NAME(epilogue_s32)(const epilogue *e, const int32_t *c, int64_t ldc, int64_t t0, int m, int64_t n0, int n) {
-  by_activation(e, c, ldc, t0, m, n0, n, 1);
+  by_activation(*e, c, ldc, t0, m, n0, n, 1);
 }
 
 void NAME(epilogue_f32)(const epilogue *e, const float *c, int64_t ldc, int64_t t0, int m, int64_t n0, int n) {
-  by_activation(e, c, ldc, t0, m, n0, n, 0);
+  by_activation(*e, c, ldc, t0, m, n0, n, 0);
 }
 
 /* ---- LayerNorm ---------------------------------------------------------------------------------------------------- */
