@@ -1,7 +1,7 @@
 /* attention.c: softmax(Q K^T scale) V for each sequence and head.
  *
- * The work is a list of rows, query by query, head by head, sequence by sequence. A row of a sequence of length S costs S. Threads take
- * contiguous parts of the list of equal cost; a part may begin and end in the middle of a head.
+ * The work is a list of rows, query by query, head by head, sequence by sequence. A row of a sequence of length S costs S.
+ * Threads take contiguous parts of the list of equal cost; a part may begin and end in the middle of a head.
  */
 #include "numbers.h"
 #include "operator.h"
@@ -14,7 +14,8 @@ static int check(const void *args) {
   if (a->qkv->rows == PGEE_SEQUENCES)
     return fail(PGEE_ARGUMENT, "qkv has a row for each sequence, expected one for each token");
   if (a->heads < 1 || width == 0 || width % 3 != 0 || H % a->heads != 0)
-    return fail(PGEE_ARGUMENT, "qkv is %lld wide, expected 3 times a multiple of %lld heads", (long long)width, (long long)a->heads);
+    return fail(PGEE_ARGUMENT, "qkv is %lld wide, expected 3 times a multiple of %lld heads", (long long)width,
+                (long long)a->heads);
   if (is_nonfinite(a->scale))
     return fail(PGEE_ARGUMENT, "scale is not finite");
   if (a->y)
@@ -104,7 +105,8 @@ static void run_head(const pgee_attention_args *a, const context *c, place p, in
 
 static void run(const void *args, const context *c) {
   const pgee_attention_args *a = args;
-  place at = begin_of(c->batch, a->heads, c->thread, c->threads), end = begin_of(c->batch, a->heads, c->thread + 1, c->threads), p;
+  place at = begin_of(c->batch, a->heads, c->thread, c->threads), end = begin_of(c->batch, a->heads, c->thread + 1, c->threads),
+        p;
   int64_t last;
   while (next_rows(&at, end, c->batch, a->heads, &p, &last))
     run_head(a, c, p, last);
@@ -113,7 +115,8 @@ static void run(const void *args, const context *c) {
 /* Two products for each pair of query and key, over D. */
 static int64_t work(const void *args, const context *c) {
   const pgee_attention_args *a = args;
-  place at = begin_of(c->batch, a->heads, c->thread, c->threads), end = begin_of(c->batch, a->heads, c->thread + 1, c->threads), p;
+  place at = begin_of(c->batch, a->heads, c->thread, c->threads), end = begin_of(c->batch, a->heads, c->thread + 1, c->threads),
+        p;
   int64_t last, sum = 0;
   while (next_rows(&at, end, c->batch, a->heads, &p, &last))
     sum += (last - p.row) * length_of(c->batch, p.sequence) * 2 * head_width(a);

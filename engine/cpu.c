@@ -20,12 +20,8 @@
 #endif
 
 static const char *const names[PGEE_ISAS] = {
-    [PGEE_REF] = "ref",
-    [PGEE_AVX2] = "avx2",
-    [PGEE_AVXVNNI] = "avxvnni",
-    [PGEE_AVX512VNNI] = "avx512vnni",
-    [PGEE_AMX] = "amx",
-    [PGEE_AMX_MODEL] = "amx-model",
+    [PGEE_REF] = "ref", [PGEE_AVX2] = "avx2",           [PGEE_AVXVNNI] = "avxvnni", [PGEE_AVX512VNNI] = "avx512vnni",
+    [PGEE_AMX] = "amx", [PGEE_AMX_MODEL] = "amx-model",
 };
 
 /* Why each ISA does not run; empty if it does. Written once. */

@@ -29,8 +29,8 @@ static int check_ids(const int32_t *ids, int64_t T, const pgee_tensor *table, co
   int64_t rows = table->shape[0];
   for (int64_t t = 0; t < T; t++)
     if (ids[t] < 0 || ids[t] >= rows)
-      return fail(PGEE_ARGUMENT, "token %lld of the batch (counted from 1) has %s %d, expected 0 to %lld", (long long)t + 1, what, ids[t],
-                  (long long)rows - 1);
+      return fail(PGEE_ARGUMENT, "token %lld of the batch (counted from 1) has %s %d, expected 0 to %lld", (long long)t + 1, what,
+                  ids[t], (long long)rows - 1);
   return PGEE_OK;
 }
 
@@ -45,8 +45,9 @@ static int check_batch(const void *args, const pgee_batch *batch, int64_t S) {
   if (a->type && !batch->types && a->type->shape[0] < 1 && batch->T > 0)
     return fail(PGEE_ARGUMENT, "type has no rows");
   if (a->position && S > a->position->shape[0] - a->position_offset)
-    return fail(PGEE_ARGUMENT, "a sequence of %lld tokens, expected at most %lld: there are %lld positions, the first is %lld", (long long)S,
-                (long long)(a->position->shape[0] - a->position_offset), (long long)a->position->shape[0], (long long)a->position_offset);
+    return fail(PGEE_ARGUMENT, "a sequence of %lld tokens, expected at most %lld: there are %lld positions, the first is %lld",
+                (long long)S, (long long)(a->position->shape[0] - a->position_offset), (long long)a->position->shape[0],
+                (long long)a->position_offset);
   return PGEE_OK;
 }
 
@@ -82,8 +83,8 @@ static void run(const void *args, const context *c) {
       b++;
     const void *position = row(a->position, t - batch->starts[b] + a->position_offset);
     const void *type = row(a->type, batch->types ? batch->types[t] : 0);
-    c->k->embed(floats(a->y) + t * a->y->stride, row(a->word, batch->ids[t]), a->word->dtype, position, dtype_of(a->position), type,
-                dtype_of(a->type), a->y->shape[1]);
+    c->k->embed(floats(a->y) + t * a->y->stride, row(a->word, batch->ids[t]), a->word->dtype, position, dtype_of(a->position),
+                type, dtype_of(a->type), a->y->shape[1]);
   }
 }
 

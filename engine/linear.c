@@ -1,7 +1,7 @@
 /* linear.c: y = activation(x W^T + bias) + residual, tile by tile, never more than a tile away from the accumulators.
  *
- * The work is a list of rows, panel by panel: panel 0's rows, panel 1's, ... Threads take contiguous parts of it, equal in rows: a
- * panel stays in the cache of the thread that goes through its rows, and two threads share at most one panel.
+ * The work is a list of rows, panel by panel: panel 0's rows, panel 1's, ... Threads take contiguous parts of it, equal in
+ * rows: a panel stays in the cache of the thread that goes through its rows, and two threads share at most one panel.
  */
 #include <stdio.h>
 
@@ -165,8 +165,8 @@ static void run_own(const pgee_linear_args *a, const context *c, const epilogue 
 
 /* ---- oneDNN ------------------------------------------------------------------------------------------------------- */
 
-/* oneDNN likes large matrices, and reads all of a weight for each: threads take rectangles of rows and panels. Of the ways to cut,
- * the one whose largest rectangle is smallest; of equal ones the one with the fewest panels each. */
+/* oneDNN likes large matrices, and reads all of a weight for each: threads take rectangles of rows and panels. Of the ways
+ * to cut, the one whose largest rectangle is smallest; of equal ones the one with the fewest panels each. */
 typedef struct rectangle {
   int64_t row, row_end, panel, panel_end;
 } rectangle;
@@ -180,7 +180,8 @@ static rectangle rectangle_of(const pgee_linear_args *a, const context *c) {
     if (c->threads % n == 0 &&
         part_size(rows, c->threads / n) * part_size(panels, n) < part_size(rows, c->threads / across) * part_size(panels, across))
       across = n;
-  context down = {.thread = c->thread / across, .threads = c->threads / across}, side = {.thread = c->thread % across, .threads = across};
+  context down = {.thread = c->thread / across, .threads = c->threads / across},
+          side = {.thread = c->thread % across, .threads = across};
   rectangle r;
   share(&down, rows, &r.row, &r.row_end);
   share(&side, panels, &r.panel, &r.panel_end);
@@ -191,7 +192,9 @@ static rectangle rectangle_of(const pgee_linear_args *a, const context *c) {
 enum { BLOCK = 1 << 16, BLOCK_ROWS = 256 };
 
 /* Columns of a rectangle that the weight has. */
-static int64_t columns_of(const pgee_packed *w, const rectangle *r) { return least(r->panel_end * PANEL, w->N) - r->panel * PANEL; }
+static int64_t columns_of(const pgee_packed *w, const rectangle *r) {
+  return least(r->panel_end * PANEL, w->N) - r->panel * PANEL;
+}
 
 /* Accumulators [rows][columns] by oneDNN; 0 if it has no kernel for the shape, or no memory, or rows of x do not lie close. */
 static int multiply_block(const pgee_linear_args *a, int isa, void *c, const rectangle *r) {

@@ -1,7 +1,7 @@
 /* observer.c: what is kept of rows that stream by, and its handle. observe.c is the operator that takes rows in.
  *
- * The sample holds the rows whose numbers have the smallest hashes: a uniform choice that depends on nothing but how many rows came,
- * and that is known for each row as it comes by.
+ * The sample holds the rows whose numbers have the smallest hashes: a uniform choice that depends on nothing but how many
+ * rows came, and that is known for each row as it comes by.
  */
 #include "observer.h"
 

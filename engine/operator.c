@@ -8,12 +8,12 @@
 #include "numbers.h"
 #include "status.h"
 
-static const operator *const operators[PGEE_OPS] = {
+static const operator* const operators[PGEE_OPS] = {
     [PGEE_EMBED] = &op_embed,         [PGEE_LINEAR] = &op_linear, [PGEE_NORM] = &op_norm, [PGEE_QUANTIZE] = &op_quantize,
     [PGEE_ATTENTION] = &op_attention, [PGEE_POOL] = &op_pool,     [PGEE_UNIT] = &op_unit, [PGEE_OBSERVE] = &op_observe,
 };
 
-const operator *operator_for(int op) { return op >= 0 && op < PGEE_OPS ? operators[op] : NULL; }
+const operator* operator_for(int op) { return op >= 0 && op < PGEE_OPS ? operators[op] : NULL; }
 
 void *field_get(const void *args, const field *f) {
   void *handle;
@@ -35,7 +35,9 @@ int needs_always(const void *args) {
 /* ---- Checks that operators share ---------------------------------------------------------------------------------- */
 
 static const char *rows_name(int rows) {
-  return rows == PGEE_TOKENS ? "a row for each token" : rows == PGEE_SEQUENCES ? "a row for each sequence" : "a number of rows of its own";
+  return rows == PGEE_TOKENS      ? "a row for each token"
+         : rows == PGEE_SEQUENCES ? "a row for each sequence"
+                                  : "a number of rows of its own";
 }
 
 static int expect_rows(const pgee_tensor *t, const char *what, const pgee_tensor *like) {
@@ -65,8 +67,8 @@ int expect_u8_stride(const pgee_tensor *t, const char *what) {
   int64_t wanted = round_up(tensor_width(t), 64);
   if (t->stride >= wanted)
     return PGEE_OK;
-  return fail(PGEE_ARGUMENT, "the rows of %s lie %lld bytes apart, expected %lld: a tensor of its own has that", what, (long long)t->stride,
-              (long long)wanted);
+  return fail(PGEE_ARGUMENT, "the rows of %s lie %lld bytes apart, expected %lld: a tensor of its own has that", what,
+              (long long)t->stride, (long long)wanted);
 }
 
 int expect_tokens(const pgee_tensor *like, const char *what, const pgee_batch *batch) {
@@ -129,8 +131,8 @@ quantizer quantizer_lower(const pgee_quantizer *q) {
 int field_is_tensor(const field *f) { return f->kind >= FIELD_READ && f->kind <= FIELD_WRITE; }
 
 static int same(const pgee_tensor *a, const pgee_tensor *b) {
-  return a == b || (a->data && a->data == b->data && a->stride == b->stride && a->dtype == b->dtype && a->shape[0] == b->shape[0] &&
-                    tensor_width(a) == tensor_width(b));
+  return a == b || (a->data && a->data == b->data && a->stride == b->stride && a->dtype == b->dtype &&
+                    a->shape[0] == b->shape[0] && tensor_width(a) == tensor_width(b));
 }
 
 /* From the first byte of the first row to the last byte of the last. */
@@ -143,7 +145,7 @@ static int overlap(const pgee_tensor *a, const pgee_tensor *b) {
   return p && q && p < q + span(b) && q < p + span(a);
 }
 
-static int check_aliases(const operator *o, const void *args) {
+static int check_aliases(const operator* o, const void *args) {
   for (const field *w = o->fields; w->kind; w++) {
     const pgee_tensor *written = w->kind == FIELD_WRITE ? field_get(args, w) : NULL;
     for (const field *f = o->fields; written && f->kind; f++) {
@@ -155,7 +157,7 @@ static int check_aliases(const operator *o, const void *args) {
   return PGEE_OK;
 }
 
-int operator_check(const operator *o, const void *args) {
+int operator_check(const operator* o, const void *args) {
   TRY(o->check(args));
   return check_aliases(o, args);
 }
@@ -176,19 +178,20 @@ int batch_check(const pgee_batch *batch, int64_t *S) {
   for (int64_t b = 0; b < batch->B; b++) {
     int64_t length = (int64_t)starts[b + 1] - starts[b];
     if (length <= 0)
-      return fail(PGEE_ARGUMENT, "sequence %lld of the batch (counted from 1) has %lld tokens, expected 1 or more", (long long)b + 1,
-                  (long long)length);
+      return fail(PGEE_ARGUMENT, "sequence %lld of the batch (counted from 1) has %lld tokens, expected 1 or more",
+                  (long long)b + 1, (long long)length);
     longest = length > longest ? length : longest;
   }
   if (starts[batch->B] != batch->T)
-    return fail(PGEE_ARGUMENT, "the last sequence ends at token %d, but the batch has %lld", starts[batch->B], (long long)batch->T);
+    return fail(PGEE_ARGUMENT, "the last sequence ends at token %d, but the batch has %lld", starts[batch->B],
+                (long long)batch->T);
   *S = longest;
   return PGEE_OK;
 }
 
 /* ---- Running one operator ----------------------------------------------------------------------------------------- */
 
-static int have_memory(const operator *o, const void *args) {
+static int have_memory(const operator* o, const void *args) {
   for (const field *f = o->fields; f->kind; f++) {
     const pgee_tensor *t = field_is_tensor(f) ? field_get(args, f) : NULL;
     if (t && !t->data)
@@ -197,7 +200,7 @@ static int have_memory(const operator *o, const void *args) {
   return PGEE_OK;
 }
 
-static int check_run_batch(const operator *o, const void *args, const pgee_batch **batch, int64_t *S) {
+static int check_run_batch(const operator* o, const void *args, const pgee_batch **batch, int64_t *S) {
   if (!o->needs_batch || !o->needs_batch(args)) {
     *batch = NULL;
     return PGEE_OK;
@@ -209,7 +212,7 @@ static int check_run_batch(const operator *o, const void *args, const pgee_batch
 }
 
 typedef struct single {
-  const operator *o;
+  const operator* o;
   const void *args;
 } single;
 
@@ -218,7 +221,7 @@ static void run_single(void *work, const context *c) {
   s->o->run(s->args, c);
 }
 
-static int run_now(const operator *o, const void *args, const pgee_batch *batch) {
+static int run_now(const operator* o, const void *args, const pgee_batch *batch) {
   int64_t S = 0, bytes = 0;
   int threads;
   TRY(have_memory(o, args));
@@ -237,14 +240,14 @@ static int run_now(const operator *o, const void *args, const pgee_batch *batch)
   return status;
 }
 
-int operator_named(const operator *o, int status) {
+int operator_named(const operator* o, int status) {
   if (status == PGEE_OK || status == PGEE_MEMORY)
     return status;
   return fail(status, "%s: %s", o->name, pgee_message());
 }
 
 int pgee_run(int op, const void *args, const pgee_batch *batch) {
-  const operator *o = operator_for(op);
+  const operator* o = operator_for(op);
   if (!o)
     return fail(PGEE_ARGUMENT, "%d is no operator", op);
   return operator_named(o, args ? run_now(o, args, batch) : fail(PGEE_ARGUMENT, "no args"));

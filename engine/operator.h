@@ -1,8 +1,8 @@
 /* operator.h: the registry of operators. One row of it is all that a plan and pgee_run know about an operator.
  *
- * An operator is one function over its args for a team of threads: it takes its share of the work from the context. Its args are a plain
- * struct in which every activation is a pgee_tensor. On a plan these are buffers without memory; a workspace copies the args
- * and puts its own tensors in their place.
+ * An operator is one function over its args for a team of threads: it takes its share of the work from the context. Its
+ * args are a plain struct in which every activation is a pgee_tensor. On a plan these are buffers without memory; a
+ * workspace copies the args and puts its own tensors in their place.
  */
 #ifndef PERIGEE_OPERATOR_H
 #define PERIGEE_OPERATOR_H
@@ -25,11 +25,11 @@ typedef struct field {
 #define FIELD(kind, type, member) \
   { kind, offsetof(type, member), #member }
 /* The fields of a pgee_quantizer `quantize` in args of this type. */
-#define QUANTIZER_FIELDS(type)                                                                        \
-  FIELD(FIELD_READ, type, quantize.m), FIELD(FIELD_WRITE, type, quantize.q),                          \
-      FIELD(FIELD_WRITE, type, quantize.row_scale), FIELD(FIELD_WRITE, type, quantize.row_zero)
+#define QUANTIZER_FIELDS(type)                                                                                             \
+  FIELD(FIELD_READ, type, quantize.m), FIELD(FIELD_WRITE, type, quantize.q), FIELD(FIELD_WRITE, type, quantize.row_scale), \
+      FIELD(FIELD_WRITE, type, quantize.row_zero)
 
-typedef struct operator {
+typedef struct operator{
   const char *name;
   size_t args_bytes;
   field fields[MAX_FIELDS]; /* every handle in the args, NULL ones included */
@@ -44,14 +44,15 @@ typedef struct operator {
   void (*run)(const void *args, const context *c);
   /* Multiply-adds of this thread, by the same division of work as run. NULL: none worth counting. */
   int64_t (*work)(const void *args, const context *c);
-} operator;
+}
+operator;
 
 /* The row of an operator; NULL for a number that is none. */
-const operator *operator_for(int op);
+const operator* operator_for(int op);
 /* All that can be checked of args without a batch. */
-int operator_check(const operator *o, const void *args);
+int operator_check(const operator* o, const void *args);
 /* Puts the operator's name before the message of a failure. */
-int operator_named(const operator *o, int status);
+int operator_named(const operator* o, int status);
 int field_is_tensor(const field *f);
 /* The handle in a field of args. */
 void *field_get(const void *args, const field *f);
@@ -75,8 +76,8 @@ int needs_always(const void *args);
 /* If the rows of `like` are counted already, there must be one for each token of the batch. */
 int expect_tokens(const pgee_tensor *like, const char *what, const pgee_batch *batch);
 
-/* Shared by the operators that quantize: checks a pgee_quantizer for rows like x's and width K; `modes` has bit 1 << mode set for each
- * mode that the operator knows; and turns it into the kernels'. */
+/* Shared by the operators that quantize: checks a pgee_quantizer for rows like x's and width K; `modes` has bit 1 << mode
+ * set for each mode that the operator knows; and turns it into the kernels'. */
 int quantizer_check(const pgee_quantizer *q, unsigned modes, const pgee_tensor *like, int64_t K);
 quantizer quantizer_lower(const pgee_quantizer *q);
 

@@ -8,14 +8,14 @@
 
 struct pgee_packed {
   _Atomic int64_t refs;
-  int dtype;            /* PGEE_S8 or PGEE_F32 */
+  int dtype; /* PGEE_S8 or PGEE_F32 */
   int64_t K, N;
-  int64_t panel_bytes;  /* from one panel of 64 output channels to the next */
-  int64_t panels;       /* N / 64 rounded up */
-  const char *bytes;    /* the panels, aligned to 64 */
-  const float *scales;  /* [N], s8 only */
-  const int32_t *sums;  /* [N], s8 only */
-  const float *zeros;   /* [N] zeros: the bias of a linear that has none */
+  int64_t panel_bytes;                                            /* from one panel of 64 output channels to the next */
+  int64_t panels;                                                 /* N / 64 rounded up */
+  const char *bytes;                                              /* the panels, aligned to 64 */
+  const float *scales;                                            /* [N], s8 only */
+  const int32_t *sums;                                            /* [N], s8 only */
+  const float *zeros;                                             /* [N] zeros: the bias of a linear that has none */
   pgee_tensor *bytes_held, *scales_held, *sums_held, *zeros_held; /* whose memory these are */
 };
 

@@ -214,8 +214,9 @@ enum { PGEE_PER_ROW = 0, PGEE_PER_TENSOR = 1 };
 
 typedef struct pgee_packed pgee_packed;
 
-/* Weights of `count` linears that read one input, [N_i][K] each of any float type, stacked to [N][K] and packed for the kernels.
- * INT8: W[n][k] * s[k], then s8 in [-127, 127] with scale absmax / 127 per row or per tensor (over each of the `count`). s may be NULL. */
+/* Weights of `count` linears that read one input, [N_i][K] each of any float type, stacked to [N][K] and packed for the
+ * kernels. INT8: W[n][k] * s[k], then s8 in [-127, 127] with scale absmax / 127 per row or per tensor (over each of the
+ * `count`). s may be NULL. */
 int pgee_packed_s8(pgee_packed **out, const pgee_tensor *const *weights, int count, const pgee_tensor *s, int per);
 int pgee_packed_f32(pgee_packed **out, const pgee_tensor *const *weights, int count);
 void pgee_packed_free(pgee_packed *p);
@@ -249,8 +250,8 @@ typedef struct pgee_batch {
 
 enum { PGEE_STATIC = 1, PGEE_DYNAMIC_TOKEN = 2, PGEE_DYNAMIC_SEQUENCE = 3 };
 
-/* How a row of K floats becomes u8. mode 0: it does not. Static: q = clamp(rne(x * m), lo, hi) + zero. Dynamic: x' = x * m, the scale
- * from the range of x' over the row (or the sequence), written to row_scale and row_zero. */
+/* How a row of K floats becomes u8. mode 0: it does not. Static: q = clamp(rne(x * m), lo, hi) + zero. Dynamic: x' = x *
+ * m, the scale from the range of x' over the row (or the sequence), written to row_scale and row_zero. */
 typedef struct pgee_quantizer {
   int mode;
   int symmetric;                  /* 1: q in [1, 255], zero 128 */
@@ -270,7 +271,8 @@ typedef struct pgee_embed_args {
 } pgee_embed_args;
 
 enum { PGEE_IDENTITY = 0, PGEE_GELU = 1, PGEE_GELU_TANH = 2, PGEE_RELU = 3, PGEE_TANH = 4 };
-/* Who multiplies. PGEE_AUTO: our kernel for the ISA in force. */
+/* Who multiplies. PGEE_AUTO: our kernel for the ISA in force. PGEE_ONEDNN: oneDNN, where it has a kernel for the part of the
+ * shape that a thread takes, else ours; refused if pgee_onednn_check refuses it, or for FP32 if there is no oneDNN. */
 enum { PGEE_AUTO = 0, PGEE_ONEDNN = 1 };
 
 /* y = activation(x W^T + bias) + residual. INT8 weights take U8 x: y = fma(float(acc), scale[n], bias[n]) with
@@ -334,7 +336,8 @@ typedef struct pgee_observe_args {
   pgee_observer *observer;
 } pgee_observe_args;
 
-/* Runs one operator now on all threads. `batch` is needed by PGEE_EMBED, PGEE_ATTENTION, PGEE_POOL and per-sequence quantization, else NULL. */
+/* Runs one operator now on all threads. `batch` is needed by PGEE_EMBED, PGEE_ATTENTION, PGEE_POOL and per-sequence
+ * quantization, else NULL. */
 int pgee_run(int op, const void *args, const pgee_batch *batch);
 
 /* What `kernel` asks for, in words: "avx512vnni 6x64", "onednn brgemm:avx512_core_vnni". For explain(). rows: how many x has. */
@@ -346,14 +349,15 @@ const char *pgee_onednn_version(void);
 
 /* ---- Plans -------------------------------------------------------------------------------------------------------- */
 /* A plan is a list of operators and the buffers between them. It is built, sealed, and then immutable: any number of
- * threads may run it, each in its own workspace. */
+ * threads may run it, each in its own workspace; but an observer in it is changed by a run, so by one thread at a time. */
 
 typedef struct pgee_plan pgee_plan;
 typedef struct pgee_workspace pgee_workspace;
 
 int pgee_plan_new(pgee_plan **out);
 void pgee_plan_free(pgee_plan *p);
-/* A buffer of the plan, owned by it: `rows` PGEE_TOKENS or PGEE_SEQUENCES, width 0 for a vector of one value a row. */
+/* A buffer of the plan, owned by it (never free it): `rows` PGEE_TOKENS or PGEE_SEQUENCES, width 0 for a vector of one value
+ * a row; F32, U8 or S32. */
 int pgee_plan_buffer(pgee_plan *p, pgee_tensor **out, int dtype, int rows, int64_t width);
 /* Appends an operator; its args are checked and copied, its weights held. */
 int pgee_plan_push(pgee_plan *p, int op, const void *args);
@@ -367,13 +371,14 @@ int pgee_plan_op(const pgee_plan *p, int64_t i);
 /* Multiply-adds that each thread would do for this batch with `threads` threads, [threads]. */
 int pgee_plan_work(const pgee_plan *p, const pgee_batch *batch, int threads, int64_t *multiply_adds);
 
-/* Holds the plan. */
+/* Holds the plan. One allocation, for as many threads as are in force now: a run uses no more, and fewer if fewer are in force. */
 int pgee_workspace_new(pgee_workspace **out, const pgee_plan *p, int64_t T, int64_t B, int64_t S);
 void pgee_workspace_free(pgee_workspace *w);
 int64_t pgee_workspace_bytes(const pgee_workspace *w);
 /* The plan's. */
 int64_t pgee_workspace_steps(const pgee_workspace *w);
-/* Runs the plan on a batch within the workspace's capacity. Ids, types and starts are checked first. T = 0 is a run that does nothing. */
+/* Runs the plan on a batch within the workspace's capacity. Ids, types and starts are checked first. T = 0 is a run that
+ * does nothing. */
 int pgee_workspace_run(pgee_workspace *w, const pgee_batch *batch);
 /* The same, and the seconds that each step took, [steps]. */
 int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *seconds);

@@ -1,7 +1,8 @@
 /* plan.h: what a plan is inside the engine.
  *
- * Steps hold copies of their args, in which activations point to the plan's buffers: tensors without memory. For each buffer the plan
- * knows the steps between which its values matter; a workspace places buffers whose steps do not meet at one address.
+ * Steps hold copies of their args, in which activations point to the plan's buffers: tensors without memory. For each
+ * buffer the plan knows the steps between which its values matter; a workspace places buffers whose steps do not meet at
+ * one address.
  */
 #ifndef PERIGEE_PLAN_H
 #define PERIGEE_PLAN_H
@@ -12,7 +13,7 @@
 
 typedef struct step {
   int op;
-  const operator *o;
+  const operator* o;
   void *args; /* owned; weights in it are held */
 } step;
 

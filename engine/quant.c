@@ -1,7 +1,8 @@
 /* quant.c: smoothing factors, scales and multipliers. All of it is done once per weight, none in the hot path.
  *
- * The power in SmoothQuant's s = xmax^alpha / wmax^(1-alpha) is 2^(alpha log2 xmax - (1 - alpha) log2 wmax), in double with polynomials
- * of our own, rounded once to float: C libraries differ in the last bit of pow, and so would the packed weights.
+ * The power in SmoothQuant's s = xmax^alpha / wmax^(1-alpha) is 2^(alpha log2 xmax - (1 - alpha) log2 wmax), in double
+ * with polynomials of our own, rounded once to float: C libraries differ in the last bit of pow, and so would the packed
+ * weights.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -15,8 +16,8 @@
 
 /* ---- Powers ------------------------------------------------------------------------------------------------------- */
 
-/* Of a positive normal double. x = 2^e m with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh t with t = (m - 1) / (m + 1), |t| < 0.172: the
- * series to t^21 is exact to 2^-57. */
+/* Of a positive normal double. x = 2^e m with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh t with t = (m - 1) / (m + 1), |t|
+ * < 0.172: the series to t^21 is exact to 2^-57. */
 static double log2_of(double x) {
   static const double log2_e = 1.4426950408889634074, sqrt_2 = 1.4142135623730950488;
   int64_t bits;
@@ -60,7 +61,8 @@ static int magnitudes_check(const pgee_tensor *t, const char *what, int64_t K) {
     return fail(PGEE_ARGUMENT, "%s is a plan's buffer, which has no memory of its own", what);
   for (int64_t k = 0; k < t->shape[0]; k++)
     if (is_nonfinite(x[k]) || x[k] < 0)
-      return fail(PGEE_ARGUMENT, "%s, channel %lld (counted from 1) is %g, expected a magnitude", what, (long long)k + 1, (double)x[k]);
+      return fail(PGEE_ARGUMENT, "%s, channel %lld (counted from 1) is %g, expected a magnitude", what, (long long)k + 1,
+                  (double)x[k]);
   return PGEE_OK;
 }
 
@@ -84,8 +86,8 @@ typedef struct absmax {
   const pgee_tensor *const *weights;
   int count;
   int64_t K;
-  float *most;      /* [K] */
-  int64_t stride;   /* bytes of a thread's scratch */
+  float *most;    /* [K] */
+  int64_t stride; /* bytes of a thread's scratch */
   _Atomic int nonfinite;
 } absmax;
 

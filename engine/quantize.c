@@ -1,7 +1,8 @@
 /* quantize.c: rows of floats to u8.
  *
- * Static and per token, threads share the rows. Per sequence, a range is that of all rows of the sequence: threads find the ranges of
- * their rows, wait for each other, and give each of their rows the union over its sequence. A text's bits do not depend on the batch.
+ * Static and per token, threads share the rows. Per sequence, a range is that of all rows of the sequence: threads find
+ * the ranges of their rows, wait for each other, and give each of their rows the union over its sequence. A text's bits do
+ * not depend on the batch.
  */
 #include "operator.h"
 #include "status.h"

@@ -1,14 +1,16 @@
-/* team.c: our own threads, rather than OpenMP's: they survive fork, cost nothing when idle, and ThreadSanitizer understands them.
+/* team.c: our own threads, rather than OpenMP's: they survive fork, cost nothing when idle, and ThreadSanitizer
+ * understands them.
  *
- * Everything rests on one thing, a gate: a counter that some wait at and another moves on. Who waits spins for a moment, then sleeps on
- * a futex; who opens makes a system call only if somebody sleeps.
+ * Everything rests on one thing, a gate: a counter that some wait at and another moves on. Who waits spins for a moment,
+ * then sleeps on a futex; who opens makes a system call only if somebody sleeps.
  *
  *   phase   thread 0 writes down what to do and opens the gates of threads 1 and 2, they those of 3 to 6, and so on
  *   barrier all count themselves in; the last one sets the count back and opens the gate at which the others wait
  *   end     a barrier at which only thread 0 waits; the others go back to their own gates
  *
- * A worker of the team touches nothing of it between counting itself in at the end and its gate's next opening, so thread 0 may then
- * write. In a child of fork there are no workers: the state is set to zero there and they are started when next needed.
+ * A worker of the team touches nothing of it between counting itself in at the end and its gate's next opening, so thread
+ * 0 may then write. In a child of fork there are no workers: the state is set to zero there and they are started when next
+ * needed.
  */
 #include "team.h"
 
@@ -27,9 +29,9 @@
 #include "status.h"
 #include "threads.h"
 
-/* Turns of a spin before sleeping: some 20 microseconds, what a futex's sleep and waking cost. With more threads than CPUs, who is
- * waited for may need the very CPU that spins. */
-enum { SPINS = 1000, SPINS_CROWDED = 20 };
+/* Turns of a spin before sleeping: 5 to 15 microseconds, about what it costs to sleep and be woken. With more threads than
+ * CPUs, who is waited for may need the very CPU that spins. */
+enum { SPINS = 400, SPINS_CROWDED = 20 };
 enum { STACK_BYTES = 1 << 20 };
 
 /* ---- MXCSR -------------------------------------------------------------------------------------------------------- */
@@ -56,9 +58,7 @@ typedef struct gate {
 } gate;
 
 /* Sleeps unless the word has moved on already. */
-static void futex_wait(_Atomic uint32_t *word, uint32_t old) {
-  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
-}
+static void futex_wait(_Atomic uint32_t *word, uint32_t old) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0); }
 
 static void futex_wake(_Atomic uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0); }
 
@@ -107,8 +107,8 @@ static struct {
   int quit;
   task task;
   _Alignas(64) _Atomic int arrived;
-  gate turn;                     /* of barriers */
-  gate gates[MAX_THREADS];       /* of each worker */
+  gate turn;               /* of barriers */
+  gate gates[MAX_THREADS]; /* of each worker */
   pthread_t threads[MAX_THREADS];
 } team;
 
@@ -188,10 +188,12 @@ static int start_workers(int threads) {
     team.cpus = threads_cpus();
   while (!error && team.started < threads - 1)
     error = start_worker();
-  return error ? fail(PGEE_SYSTEM, "thread %d of %d could not be started: %s", team.started + 2, threads, strerror(error)) : PGEE_OK;
+  return error ? fail(PGEE_SYSTEM, "thread %d of %d could not be started: %s", team.started + 2, threads, strerror(error))
+               : PGEE_OK;
 }
 
-/* When the library is unloaded, its code must not be under anybody's feet. At exit while a phase is on, all end with the process. */
+/* When the library is unloaded, its code must not be under anybody's feet. At exit while a phase is on, all end with the
+ * process. */
 __attribute__((destructor)) static void end_workers(void) {
   if (atomic_exchange(&team.busy, 1))
     return;

@@ -4,7 +4,8 @@
 
 enum { MAX_THREADS = 256 };
 
-/* One for each physical core among the `count` CPUs listed, capped by the cgroup's quota. `root` is put before /sys and /proc: "". */
+/* One for each physical core among the `count` CPUs listed, capped by the cgroup's quota. `root` is put before /sys and
+ * /proc: "". */
 int threads_from(const char *root, const int *cpus, int count);
 /* CPUs that this process may run on. */
 int threads_cpus(void);

@@ -45,7 +45,8 @@ static int lay_out(layout *l, const pgee_plan *p, int64_t T, int64_t B, int64_t 
   l->args = round_up(l->tensors + p->buffer_count * (int64_t)sizeof(pgee_tensor), 64);
   l->buffers = round_up(l->args + args_bytes(p), 64);
   l->scratch = l->buffers + buffers;
-  if (__builtin_mul_overflow(l->scratch_bytes, threads, &all_scratch) || __builtin_add_overflow(l->scratch, all_scratch, &l->bytes))
+  if (__builtin_mul_overflow(l->scratch_bytes, threads, &all_scratch) ||
+      __builtin_add_overflow(l->scratch, all_scratch, &l->bytes))
     return fail(PGEE_ARGUMENT, "the scratch of %d threads is larger than memory", threads);
   return PGEE_OK;
 }
@@ -53,13 +54,14 @@ static int lay_out(layout *l, const pgee_plan *p, int64_t T, int64_t B, int64_t 
 static int check_capacity(const pgee_plan *p, int64_t T, int64_t B, int64_t S) {
   TRY(plan_expect_sealed(p));
   if (T < 0 || T > INT32_MAX || B < 0 || B > INT32_MAX || S < 0 || S > INT32_MAX)
-    return fail(PGEE_ARGUMENT, "a workspace for %lld tokens in %lld sequences of up to %lld tokens", (long long)T, (long long)B, (long long)S);
+    return fail(PGEE_ARGUMENT, "a workspace for %lld tokens in %lld sequences of up to %lld tokens", (long long)T, (long long)B,
+                (long long)S);
   return PGEE_OK;
 }
 
 /* Calls use(l, ...) with the layout of a capacity, and frees what the layout holds. */
-static int with_layout(int (*use)(const layout *l, void *to, const pgee_plan *p, int threads), void *to, const pgee_plan *p, int64_t T,
-                       int64_t B, int64_t S) {
+static int with_layout(int (*use)(const layout *l, void *to, const pgee_plan *p, int threads), void *to, const pgee_plan *p,
+                       int64_t T, int64_t B, int64_t S) {
   int threads;
   TRY(check_capacity(p, T, B, S));
   TRY(pgee_threads(&threads));
@@ -175,7 +177,7 @@ static void run_steps(void *work, const context *common) {
   context c = *common;
   double began = r->seconds ? pgee_seconds() : 0;
   for (c.step = 0; c.step < p->step_count; c.step++) {
-    const operator *o = p->steps[c.step].o;
+    const operator* o = p->steps[c.step].o;
     o->run(r->w->args[c.step], &c);
     int last = c.step + 1 == p->step_count;
     if (c.thread == 0 && !last && pgee_interrupted())
@@ -198,7 +200,8 @@ static int check_batch(const pgee_workspace *w, const pgee_batch *batch) {
     return fail(PGEE_ARGUMENT, "no batch was given");
   TRY(batch_check(batch, &S));
   if (batch->T > w->T || batch->B > w->B || S > w->S)
-    return fail(PGEE_ARGUMENT, "a batch of %lld tokens in %lld sequences, the longest of %lld, in a workspace for %lld in %lld of up to %lld",
+    return fail(PGEE_ARGUMENT,
+                "a batch of %lld tokens in %lld sequences, the longest of %lld, in a workspace for %lld in %lld of up to %lld",
                 (long long)batch->T, (long long)batch->B, (long long)S, (long long)w->T, (long long)w->B, (long long)w->S);
   return plan_check_batch(w->plan, batch, S);
 }

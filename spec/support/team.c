@@ -32,7 +32,8 @@ static void go_round(void *work, const context *c) {
   }
 }
 
-/* `count` rounds of two barriers; how often a thread left one too early, or -1 if the phase failed or did not have all threads. */
+/* `count` rounds of two barriers; how often a thread left one too early, or -1 if the phase failed or did not have all
+ * threads. */
 SHOWN int64_t spec_rounds(int threads, int64_t count);
 int64_t spec_rounds(int threads, int64_t count) {
   rounds r = {.count = count};
@@ -66,9 +67,9 @@ double spec_phase_seconds(int threads) {
   int64_t count = 0;
   for (int i = 0; i < 300; i++) {
     double began = pgee_seconds();
-    for (int j = 0; j < 20; j++)
+    for (int j = 0; j < 5; j++)
       team_run(wait_only, &count, threads, NULL, NULL, 0);
-    double took = (pgee_seconds() - began) / 20;
+    double took = (pgee_seconds() - began) / 5;
     least = took < least ? took : least;
   }
   return least;
@@ -197,10 +198,10 @@ static void *call(void *arg) {
 }
 
 /* `count` OS threads run each its workspace `runs` times; how many runs failed or gave other bits than expected. */
-SHOWN int spec_callers(pgee_workspace **workspaces, int count, const pgee_batch *batch, const pgee_tensor *output, const float *expected,
-                       int runs);
-int spec_callers(pgee_workspace **workspaces, int count, const pgee_batch *batch, const pgee_tensor *output, const float *expected,
-                 int runs) {
+SHOWN int spec_callers(pgee_workspace **workspaces, int count, const pgee_batch *batch, const pgee_tensor *output,
+                       const float *expected, int runs);
+int spec_callers(pgee_workspace **workspaces, int count, const pgee_batch *batch, const pgee_tensor *output,
+                 const float *expected, int runs) {
   enum { MOST = 8 };
   caller callers[MOST];
   pthread_t threads[MOST];
