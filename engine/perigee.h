@@ -371,7 +371,7 @@ int pgee_plan_op(const pgee_plan *p, int64_t i);
 /* Multiply-adds that each thread would do for this batch with `threads` threads, [threads]. */
 int pgee_plan_work(const pgee_plan *p, const pgee_batch *batch, int threads, int64_t *multiply_adds);
 
-/* Holds the plan. One allocation, for as many threads as are in force now: a run uses no more, and fewer if fewer are in force. */
+/* Holds the plan. One allocation, for as many threads as are in force now: a run uses no more of them. */
 int pgee_workspace_new(pgee_workspace **out, const pgee_plan *p, int64_t T, int64_t B, int64_t S);
 void pgee_workspace_free(pgee_workspace *w);
 int64_t pgee_workspace_bytes(const pgee_workspace *w);
