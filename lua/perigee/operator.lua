@@ -80,7 +80,12 @@ local fill
 
 local kinds = {
   tensor = function(value, what, level)
-    return getmetatable(value) == M.buffer and value.handle or tensor.handle(value, what, level + 1)
+    if getmetatable(value) ~= M.buffer then
+      return (tensor.handle(value, what, level + 1))
+    elseif value.plan.handle == nil then
+      error(what .. " is a buffer of a plan that was released", level + 2)
+    end
+    return value.handle
   end,
   packed = function(value, what, level)
     return (packed.handle(value, what, level + 1))

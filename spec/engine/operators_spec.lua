@@ -4,6 +4,8 @@ local tensor = require "perigee.tensor"
 local plan = require "perigee.plan"
 local quant = require "perigee.quant"
 local operator = require "perigee.operator"
+local packed = require "perigee.packed"
+local linear = require "perigee.linear"
 local safetensors = require "perigee.safetensors"
 local files = require "spec.support.files"
 local engine = require "spec.support.engine"
@@ -419,6 +421,59 @@ describe("unit", function()
     local y = outputs(2, 20)
     operator.run("unit", { x = tensor.new("F32", { 2, 20 }), y = y })
     assert.same(tensor.new("F32", { 2, 20 }):totable(), y:totable())
+  end)
+end)
+
+describe("values out of the ordinary", function()
+  -- Rows with NaN, infinities, denormals and huge numbers at many places, others ordinary.
+  local ODD = { 0 / 0, 1 / 0, -1 / 0, 1e-40, -1e-45, 3e38, -3e38, -0.0 }
+  local function odd(rows, width, seed)
+    local x = engine.matrix(rows, width, seed)
+    for i, v in ipairs(ODD) do
+      for t = i, rows, 11 do
+        x[t][1 + (t * 7 + i) % width] = v
+      end
+    end
+    x[rows - 1]:set(3e38)
+    x[rows]:set(1e-40)
+    return x
+  end
+
+  -- What is NaN is so everywhere; which one is not said.
+  local function one_nan(t)
+    local data, stride = t:pointer()
+    for i = 0, t.dtype == "F32" and #t * stride - 1 or -1 do
+      data[i] = data[i] == data[i] and data[i] or 0 / 0
+    end
+    return t
+  end
+
+  it("give the same bits on every ISA and number of threads", function()
+    local batch, T = batch_of(LENGTHS)
+    local H = 48
+    local x, y, qkv = odd(T, H, 1), odd(T, H, 2), odd(T, 3 * H, 3)
+    local w, f = packed.new(engine.matrix(70, H, 4)), packed.new(engine.matrix(70, H, 4), { dtype = "f32" })
+    local gamma, beta = engine.vector(H, 5), engine.vector(H, 6)
+    local range = quant.range(-2, 3)
+    engine.same_everywhere(function()
+      local normed, attended, pooled, unit = outputs(T, H), outputs(T, H), outputs(#LENGTHS, H), outputs(T, H)
+      operator.run("norm", { x = x, residual = y, gamma = gamma, beta = beta, eps = 1e-12, y = normed })
+      operator.run("attention", { qkv = qkv, heads = 4, scale = 0.3, y = attended }, batch)
+      operator.run("pool", { x = x, mode = "mean", y = pooled }, batch)
+      operator.run("unit", { x = x, y = unit })
+      local token, sequence = quant.quantize(x, { symmetric = false }), quant.quantize(x, { per = "sequence", batch = batch })
+      local static = quant.quantize(x, range)
+      local list = { normed, attended, pooled, unit, token.q, token.scale, token.zero, sequence.q, sequence.scale, static.q }
+      for _, activation in ipairs { "identity", "gelu", "gelu_tanh", "relu", "tanh" } do
+        list[#list + 1] = linear(x, f, { activation = activation })
+        list[#list + 1] = linear(x, f, { activation = activation, requantize = range }).q
+        list[#list + 1] = linear(token, w, { activation = activation })
+      end
+      for i, t in ipairs(list) do
+        list[i] = one_nan(t)
+      end
+      return list
+    end)
   end)
 end)
 

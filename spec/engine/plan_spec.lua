@@ -298,7 +298,10 @@ describe("building a plan refuses", function()
 
   it("buffers of another plan", function()
     local other = plan.new()
-    refuses("embed: y is a buffer of another plan", p.embed, p, { word = weights.word, y = other:buffer("F32", "tokens", H) })
+    local b = other:buffer("F32", "tokens", H)
+    refuses("embed: y is a buffer of another plan", p.embed, p, { word = weights.word, y = b })
+    other:release()
+    refuses("embed: y is a buffer of a plan that was released", p.embed, p, { word = weights.word, y = b })
   end)
 
   it("quantizers that contradict themselves", function()
