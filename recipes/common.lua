@@ -11,7 +11,10 @@ local common = {}
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
 local top = here == "recipes" and "." or here:match "^(.*)/recipes$" or here .. "/.."
 local DEMO = top .. "/build/demo/all-MiniLM-L6-v2"
-local CALIBRATION, PAIRS = here .. "/data/calibration.txt", here .. "/data/pairs.tsv"
+local PAIRS = here .. "/data/pairs.tsv"
+
+--- The texts to calibrate on unless others are named.
+common.CALIBRATION = here .. "/data/calibration.txt"
 
 ---- Arguments ---------------------------------------------------------------------------------------------------------
 
@@ -22,7 +25,8 @@ local function alpha(text)
   return tonumber(text) or nil, "alpha is a number from 0 to 1, or off"
 end
 
-local function count(text)
+--- Reads an integer of at least 1, for argparse.
+function common.count(text)
   local n = tonumber(text)
   return n and n >= 1 and n % 1 == 0 and n or nil, "expected an integer of at least 1, got " .. text
 end
@@ -32,18 +36,26 @@ local function is_there(path)
   return file ~= nil and file:close()
 end
 
+--- The demo's checkpoint, an error if it is not there.
+function common.demo()
+  if not is_there(DEMO .. "/config.json") then
+    error("there is no demo model in " .. DEMO .. "; `make demo` fetches it, or name a checkpoint", 0)
+  end
+  return DEMO
+end
+
 --- The arguments that all recipes have; add(parser) adds a recipe's own. Fields are named as the options are.
 function common.arguments(name, description, add)
   local parser = argparse(name, description)
   parser:option("--model", "Folder of a Hugging Face checkpoint. Default: the demo's, which `make demo` fetches")
   parser:option("--calibration", "Texts to calibrate on, one a line, or a labelled file. Default: recipes/data/calibration.txt")
-  parser:option("--samples", "How many of them to take. Default: 256", 256, count)
+  parser:option("--samples", "How many of them to take. Default: 256", 256, common.count)
   parser:option("--alpha", "SmoothQuant's alpha, 0 to 1, or off", nil, alpha)
   parser:option("--skip", "Keep linears in FP32: a name, or a pattern such as 'encoder.layer.0.*'. May be repeated"):count "*"
   parser:option("--weights", "What one weight scale covers", "row"):choices { "row", "tensor" }
   parser:option("--eval", "Labelled file to judge by: text TAB label, text TAB text TAB score, or an STS-B file")
-  parser:option("--max-tokens", "Longest text in tokens. Default: what the checkpoint says", nil, count)
-  parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, count)
+  parser:option("--max-tokens", "Longest text in tokens. Default: what the checkpoint says", nil, common.count)
+  parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, common.count)
   parser:option("--seconds", "How long each timing goes on, at least", 1, tonumber)
   parser:flag("--explain", "Print what runs each linear")
   parser:flag("--json", "Print one JSON object instead of text")
@@ -51,13 +63,8 @@ function common.arguments(name, description, add)
     add(parser)
   end
   local args = parser:parse()
-  if not args.model then
-    args.model = DEMO
-    if not is_there(DEMO .. "/config.json") then
-      error("there is no demo model in " .. DEMO .. "; `make demo` fetches it, or name a checkpoint with --model", 0)
-    end
-  end
-  args.calibration = args.calibration or CALIBRATION
+  args.model = args.model or common.demo()
+  args.calibration = args.calibration or common.CALIBRATION
   if args.threads then
     perigee.threads(args.threads)
   end

@@ -68,6 +68,7 @@ end
 M.declare [[
   int isatty(int fd);
   int mkdir(const char *path, unsigned mode);
+  char *realpath(const char *path, char *resolved);
   int ioctl(int fd, unsigned long request, ...);
   void (*signal(int number, void (*handler)(int)))(int);
 ]]
@@ -91,6 +92,12 @@ function M.catch_interrupts()
   return function()
     ffi.C.signal(SIGINT, before)
   end
+end
+
+--- The path from the root, without links and detours; the path as it is if there is nothing.
+function M.absolute(file)
+  local found = ffi.C.realpath(file, ffi.new "char[4096]") -- PATH_MAX
+  return found ~= nil and ffi.string(found) or file
 end
 
 --- Makes a folder and those above it. One that is there or cannot be made shows when something is written into it.
@@ -128,6 +135,9 @@ local function collect_if_large()
     limit = math.max(2 * tonumber(C.pgee_live_bytes()), FLOOR)
   end
 end
+
+--- Every class made below, { is =, metatable = }: what a cdata is cannot be asked of it.
+M.classes = {}
 
 --- A class of objects that each own one handle: structs whose only field is the handle, freed by the collector or by release.
 --   name: what messages call such an object, "tensor"; ctype: "pgee_tensor"; free: "pgee_tensor_free"
@@ -171,6 +181,7 @@ function M.class(name, ctype, free, metatable)
   metatable.__eq = metatable.__eq or function(a, b)
     return ffi.istype(object, a) and ffi.istype(object, b) and a.handle == b.handle
   end
+  M.classes[#M.classes + 1] = { is = class.is, metatable = metatable }
   object = ffi.metatype(ffi.typeof("struct { " .. ctype .. " *handle; }"), metatable)
   return class
 end

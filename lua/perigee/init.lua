@@ -49,4 +49,5 @@ return setmetatable(perigee, {
       return rawget(self, key)
     end
   end,
+  __names = function() return { MODULES } end,
 })

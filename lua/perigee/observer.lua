@@ -86,6 +86,7 @@ class = pgee.class("observer", "pgee_observer", "pgee_observer_free", {
     local property = properties[key]
     return property and property(class.handle(o, "observer")) or methods[key]
   end,
+  __names = function() return { methods, properties } end,
   __tostring = function(o)
     return o.handle == nil and "observer (released)" or ("observer of %d channels, %d rows seen"):format(o.K, o.count)
   end,

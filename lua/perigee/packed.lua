@@ -117,6 +117,7 @@ class = pgee.class("packed weight", "pgee_packed", "pgee_packed_free", {
     local property = properties[key]
     return property and property(class.handle(w, "packed weight")) or methods[key]
   end,
+  __names = function() return { methods, properties } end,
   __tostring = function(w)
     local h = w.handle
     if h == nil then

@@ -466,6 +466,7 @@ end
 class = pgee.class("tensor", "pgee_tensor", "pgee_tensor_free", {
   __index = index,
   __newindex = newindex,
+  __names = function() return { methods, properties } end,
   __len = function(t) return tonumber(C.pgee_tensor_dim(class.handle(t, "tensor"), 0)) end,
   __tostring = print_tensor,
 })

@@ -1,0 +1,205 @@
+--- Complete: what can be typed next: Lua's names, fields and methods, settings, sites and linears, files, commands.
+local names = require "perigee.repl.names"
+local settings = require "perigee.settings"
+local sites = require "perigee.passes.sites"
+
+local complete = {}
+
+local KEYWORDS = {
+  "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "goto", "if", "in", "local", "nil", "not", "or",
+  "repeat", "return", "then", "true", "until", "while",
+}
+
+complete.COMMANDS = { "help", "quit", "save" }
+
+---- Where the cursor is ----------------------------------------------------------------------------------------------
+
+-- Walks the text as Lua would: "code", "comment", or "string", where its content begins, and its quote.
+local function state_of(text)
+  local at = 1
+  while true do
+    local from, _, found = text:find("([\"'%-%[])", at)
+    if not from then
+      return "code"
+    end
+    local level = text:match("^%[(=*)%[", from) or text:match("^%-%-%[(=*)%[", from)
+    if level then
+      local open = text:find("[", text:find("[", from, true) + 1, true)
+      local _, stop = text:find("]" .. level .. "]", open, true)
+      if not stop then
+        return found == "-" and "comment" or "string", open + 1, nil
+      end
+      at = stop + 1
+    elseif found == "-" then
+      local stop = text:sub(from, from + 1) == "--" and (text:find("\n", from, true) or #text + 1)
+      if stop and stop > #text then
+        return "comment"
+      end
+      at = (stop or from) + 1
+    elseif found == "[" then
+      at = from + 1
+    else
+      local stop = from + 1
+      while stop <= #text and text:sub(stop, stop) ~= found do
+        stop = stop + (text:sub(stop, stop) == "\\" and 2 or 1)
+      end
+      if stop > #text then
+        return "string", from + 1, found
+      end
+      at = stop + 1
+    end
+  end
+end
+
+---- Candidates --------------------------------------------------------------------------------------------------------
+
+local function filter(list, prefix)
+  local found = {}
+  for _, name in ipairs(list) do
+    if name:sub(1, #prefix) == prefix then
+      found[#found + 1] = name
+    end
+  end
+  return found
+end
+
+--- The names of all sites and linears of the models that the sitting has.
+function complete.sites(sitting)
+  local found = {}
+  for _, name in ipairs(names.sorted(sitting.env)) do
+    local value = rawget(sitting.env, name)
+    local model = type(value) == "table" and rawget(value, "model")
+    if type(model) == "table" and type(model.graph) == "function" then
+      local ok, list = pcall(function() return sites.list(model:graph "hidden") end)
+      for _, site in ipairs(ok and list or {}) do
+        found[site.name] = true
+        for _, linear in ipairs(site.linears) do
+          found[linear] = true
+        end
+      end
+    end
+  end
+  return names.sorted(found)
+end
+
+-- Names with dots, up to the next dot after what all of them share.
+local function by_part(list, prefix)
+  local common = list[1] or ""
+  for _, name in ipairs(list) do
+    while name:sub(1, #common) ~= common do
+      common = common:sub(1, -2)
+    end
+  end
+  if #common > #prefix and #list > 1 then
+    return { common }, false
+  end
+  local parts, seen = {}, {}
+  for _, name in ipairs(list) do
+    local part = name:match("^[^.]*%.?", #prefix + 1)
+    if not seen[part] then
+      seen[part] = true
+      parts[#parts + 1] = prefix .. part
+    end
+  end
+  return parts, #parts == 1 and parts[1] == list[1]
+end
+
+-- What stands before a string that names a site or linear, and before one that names a file.
+local FOR_SITES = { "[:.]set%s*%(?%s*$", "[:.]plot%s*%(?%s*$", "%[%s*$", "skip%s*=%s*{?[^{}]*$", "skip%s*=%s*$" }
+
+local function wants_sites(before)
+  for _, pattern in ipairs(FOR_SITES) do
+    if before:find(pattern) then
+      return true
+    end
+  end
+  return false
+end
+
+local function in_string(before, prefix, sitting, files, quote)
+  local list = filter(complete.sites(sitting), prefix)
+  if wants_sites(before) or (prefix ~= "" and #list > 0) then
+    local parts, whole = by_part(list, prefix)
+    return parts, whole and quote or ""
+  end
+  list = files(prefix)
+  return list, #list == 1 and list[1]:sub(-1) ~= "/" and quote or ""
+end
+
+-- The expression that a dot or a colon at the end of the text belongs to, if it can be looked at without running anything.
+local function owner_of(text)
+  local rest, owner = text, ""
+  while true do
+    local index = rest:match "%b[]$"
+    local name = not index and rest:match "[%a_][%w_]*$"
+    local piece = index or name
+    if not piece then
+      return nil
+    end
+    owner, rest = piece .. owner, rest:sub(1, -#piece - 1)
+    if name then
+      local dot = rest:match "[.:]$"
+      if not dot or rest:find "%.%.$" then
+        return not rest:find "[%w_%)%]\"']$" and owner or nil
+      end
+      owner, rest = dot .. owner, rest:sub(1, -2)
+    end
+  end
+end
+
+local function setting_names(before)
+  if before:find "[:.]set%s*%(?[^()]*{[^{}]*$" or before:find "[:.]quantize%s*%(?%s*{[^{}]*$" then
+    return names.sorted(settings.new().values)
+  end
+  return {}
+end
+
+local function in_code(text, sitting)
+  local word = text:match "[%a_][%w_]*$" or ""
+  local before = text:sub(1, -#word - 1)
+  local mark = before:match "[.:]$"
+  if mark and not before:find "%.%.$" and not before:find "%f[%w_]%d+%.$" then
+    local found, value = names.resolve(sitting, owner_of(before:sub(1, -2)) or "")
+    local list = {}
+    for _, name in ipairs(found and filter(names.of(value), word) or {}) do
+      local ok, member = pcall(function() return value[name] end)
+      if mark == "." or ok and type(member) == "function" then
+        list[#list + 1] = name
+      end
+    end
+    return list, word
+  end
+  local all = {}
+  for _, source in ipairs { sitting:names(), KEYWORDS, setting_names(before) } do
+    for _, name in ipairs(source) do
+      all[name] = true
+    end
+  end
+  return filter(names.sorted(all), word), word
+end
+
+--- What can stand at the end of a text: a list of what its last word can become, how many bytes that word has, and what follows
+-- the word once it is whole. files(prefix) lists files.
+function complete.find(text, sitting, files)
+  local command = text:match "^%s*:(%a*)$"
+  if command then
+    return filter(complete.COMMANDS, command), #command, " "
+  end
+  local path = text:match "^%s*:save!?%s+(.*)$"
+  if path then
+    return files(path), #path, ""
+  end
+  text = text:gsub("^%s*:help%s", ""):gsub("^%s*%?", "")
+  local state, from, quote = state_of(text)
+  if state == "string" then
+    local prefix = text:sub(from)
+    local list, after = in_string(text:sub(1, from - 2), prefix, sitting, files, quote or "")
+    return list, #prefix, after
+  elseif state == "code" then
+    local list, word = in_code(text, sitting)
+    return list, #word, ""
+  end
+  return {}, 0, ""
+end
+
+return complete

@@ -1,0 +1,309 @@
+--- Docs: what ? NAME prints, from the comments in the modules' own sources and in the C header.
+--
+-- A function's documentation is the comment that begins with three dashes and ends on the line above it; a module's is the
+-- one its file begins with. Where a comment names another module ("see calibrate.lua"), what that one says comes too.
+local ffi = require "ffi"
+local names = require "perigee.repl.names"
+local pgee = require "perigee.ffi"
+
+local docs = {}
+
+---- Sources -----------------------------------------------------------------------------------------------------------
+
+local files = {}
+
+-- The lines of a source file, read once; nil if it cannot be read.
+local function lines_of(path)
+  if files[path] == nil then
+    local file = io.open(path)
+    files[path] = file and {} or false
+    for line in file and file:lines() or function() end do
+      table.insert(files[path], line)
+    end
+    if file then
+      file:close()
+    end
+  end
+  return files[path] or nil
+end
+
+local function module_path(name)
+  return package.searchpath("perigee." .. name:gsub("/", "."), package.path)
+end
+
+local function plain(line)
+  return (line:gsub("^%s*%-%-%-? ?", ""))
+end
+
+-- The comment that ends on the line before `line`, as text: from its last line of three dashes on. nil if there is none.
+local function comment_above(lines, line)
+  local first = line
+  while first > 1 and lines[first - 1]:find "^%s*%-%-" and not lines[first - 1]:find "^%s*%-%-%-%-" do
+    first = first - 1
+    if lines[first]:find "^%s*%-%-%-" then
+      break
+    end
+  end
+  if first == line then
+    return nil
+  end
+  local text = {}
+  for i = first, line - 1 do
+    text[#text + 1] = plain(lines[i])
+  end
+  return table.concat(text, "\n")
+end
+
+-- The comment at the top of a file.
+local function header_of(path)
+  local text = {}
+  for i, line in ipairs(lines_of(path) or {}) do
+    if line:find "^%-%-" then
+      text[#text + 1] = plain(line)
+    elseif not (i == 1 and line:find "^#!") then
+      break
+    end
+  end
+  return #text > 0 and table.concat(text, "\n") or nil
+end
+
+-- The comment in a file whose first word is `word`, such as model:calibrate.
+local function comment_that_begins(path, word)
+  local lines = lines_of(path) or {}
+  for i, line in ipairs(lines) do
+    if line:find "^%s*%-%-%- " and plain(line):match "^[%w_.:]+" == word then
+      local stop = i + 1
+      while lines[stop] and lines[stop]:find "^%s*%-%-" do
+        stop = stop + 1
+      end
+      return comment_above(lines, stop)
+    end
+  end
+end
+
+-- Where a module is named, what it says of the same thing, or of itself.
+local function follow(text)
+  local added = {}
+  for name in text:gmatch "([%w_/]+)%.lua" do
+    local path = module_path(name)
+    local found = path and (comment_that_begins(path, text:match "^[%w_.:]+") or header_of(path))
+    if found and not added[found] and found ~= text then
+      added[found] = true
+      text = text .. "\n\n" .. found
+    end
+  end
+  return text
+end
+
+---- Functions ---------------------------------------------------------------------------------------------------------
+
+local function where(f)
+  local info = debug.getinfo(f, "S")
+  local path = info.source:match "^@(.*)"
+  return path, info.linedefined
+end
+
+-- "(changes)", as its source has it.
+local function parameters(lines, line)
+  local text = lines[line]
+  for i = line + 1, line + 3 do
+    if text:find "function.-%b()" then
+      break
+    end
+    text = text .. " " .. (lines[i] or "")
+  end
+  return (text:match "function.-(%b())" or "(...)"):gsub("%s+", " ")
+end
+
+--- What is said of a function: its documentation, or nil, and what to write behind its name to call it.
+function docs.of_function(f)
+  local path, line = where(f)
+  local lines = path and lines_of(path)
+  if not lines or not lines[line] then
+    return nil, "(...)"
+  end
+  return comment_above(lines, line), parameters(lines, line)
+end
+
+-- "name(...)" and the first sentence of each function of a table of them.
+local function overview(functions, prefix)
+  local lines = {}
+  for _, name in ipairs(names.sorted(functions)) do
+    local text, call = docs.of_function(functions[name])
+    if text then
+      local first = text:gsub("\n", " "):match "^(.-[^.]%.)%f[%s\0]" or text:gsub("\n", " ")
+      lines[#lines + 1] = "  " .. prefix .. name .. call .. "\n      " .. first
+    end
+  end
+  return table.concat(lines, "\n")
+end
+
+---- Values ------------------------------------------------------------------------------------------------------------
+
+local function describe_function(name, f)
+  local text, call = docs.of_function(f)
+  local path, line = where(f)
+  if not path then
+    return name .. ": a function of Lua; its reference manual describes it"
+  end
+  return ("%s%s\n%s\n\n%s:%d"):format(name, call, text and follow(text) or "has no documentation",
+    names.path(path), line)
+end
+
+-- The functions that an object or a module has, by name; `_private` ones left out.
+local function functions_of(x)
+  local found = {}
+  for _, name in ipairs(names.of(x)) do
+    local ok, value = pcall(function() return x[name] end)
+    if ok and type(value) == "function" and not name:find "^_" then
+      found[name] = value
+    end
+  end
+  return found
+end
+
+local function describe_table(name, x, as_module)
+  local functions = functions_of(x)
+  local _, any = next(functions)
+  local path = as_module and module_path(as_module) or any and where(any)
+  local header = path and path:find "perigee" and header_of(path)
+  local parts = { header or ("%s is %s"):format(name, pgee.describe(x)) }
+  if any then
+    parts[2] = overview(functions, name .. (as_module and "." or ":"))
+  end
+  return table.concat(parts, "\n\n")
+end
+
+-- The lines about a word in a list of definitions of a module's header: "  alpha   SmoothQuant's ..." and what is indented more.
+local function definition(module, word)
+  local header = header_of(module_path(module) or "") or ""
+  local found, indent = {}, nil
+  for line in (header .. "\n"):gmatch "(.-)\n" do
+    local spaces = #line:match "^ *"
+    if indent and spaces > indent then
+      found[#found + 1] = line
+    elseif line:match "^ +([%w_]+)  +%S" == word then
+      indent, found = spaces, { line }
+    else
+      indent = nil
+    end
+  end
+  return #found > 0 and table.concat(found, "\n") or nil
+end
+
+---- C -----------------------------------------------------------------------------------------------------------------
+
+-- A declaration of perigee.h with the comment that it stands under.
+local function of_c(name)
+  local lines = {}
+  for line in ffi.string(pgee.C.pgee_header()):gmatch "(.-)\n" do
+    lines[#lines + 1] = line
+  end
+  local pattern = "%f[%w_]" .. name .. "%f[^%w_]"
+  local at
+  for i, line in ipairs(lines) do
+    local declared = line:gsub("/%*.-%*/", "")
+    if not line:find "^%s*/?%*" and (declared:find(pattern .. "%s*[%({]")
+      or declared:find(pattern) and (declared:find "^%s*[%w_]+ =" or declared:find "^enum" or declared:find "^typedef")) then
+      at = i
+      break
+    end
+  end
+  if not at then
+    return nil
+  end
+  local first = at
+  while lines[first - 1] and lines[first - 1]:find "%S" and not lines[first - 1]:find "^/%* %-%-%-%-" do
+    first = first - 1
+    if lines[first]:find "^/%*" then
+      break
+    end
+  end
+  local last, open = at, 0
+  for i = first, #lines do
+    local _, opened = lines[i]:gsub("{", "")
+    local _, closed = lines[i]:gsub("}", "")
+    open = open + opened - closed
+    last = i
+    if i >= at and open <= 0 and lines[i]:find ";" then
+      break
+    end
+  end
+  return table.concat(lines, "\n", first, last) .. "\n\nperigee.h"
+end
+
+---- Looking up --------------------------------------------------------------------------------------------------------
+
+-- Methods of this name in modules that are loaded: { "lua/perigee/x.lua" = text }.
+local function anywhere(name)
+  local found = {}
+  for module in pairs(package.loaded) do
+    local path = module:find "^perigee%." and package.searchpath(module, package.path)
+    local lines = path and lines_of(path) or {}
+    for i, line in ipairs(lines) do
+      if line:match "function ([%w_.:]+)%(" and line:match "function [%w_.:]*%f[%w_]([%w_]+)%(" == name
+        and not line:find "^%s*local" then
+        local text = comment_above(lines, i)
+        if text and lines[i]:find "^function" then
+          found[#found + 1] = follow(text) .. "\n\n" .. names.path(path) .. ":" .. i
+        end
+      end
+    end
+  end
+  table.sort(found)
+  return #found > 0 and table.concat(found, "\n\n") or nil
+end
+
+local function module_named(name)
+  local short = name:match "^perigee%.([%w_.]+)$" or name
+  if short == "perigee" or name == "perigee" then
+    return "init", require "perigee"
+  elseif short:find "^[%w_/]+$" and module_path(short) then
+    local ok, module = pcall(require, "perigee." .. short:gsub("/", "."))
+    return short, ok and module or {}
+  end
+end
+
+-- The name of a module whose value this is.
+local function module_of(x)
+  for name, value in pairs(package.loaded) do
+    if value == x and name:find "^perigee" then
+      return name:match "^perigee%.(.*)" or "init"
+    end
+  end
+end
+
+--- What is known of a name as it can be typed: a variable, q:set, perigee.tensor, a module, a setting, a C function. nil and a
+-- name that is nearly that, or nil, if nothing is.
+function docs.find(name, environment)
+  name = name:match "^%s*(.-)[%s%(%){}]*$"
+  local c_name = name:match "^%f[%w_]C%.([%w_]+)$" or name:match "^[Pp][Gg][Ee][Ee]_[%w_]+$"
+  local c_text = c_name and of_c(c_name)
+  if c_text then
+    return c_text
+  end
+  local found, value = names.resolve(environment, name)
+  local word = name:match "([%w_]+)$"
+  if found and type(value) == "function" then
+    return describe_function(name, value)
+  elseif found and (type(value) == "table" or type(value) == "cdata") then
+    return describe_table(name, value, module_of(value))
+  end
+  local setting = word and definition("settings", word)
+  if setting then
+    return "a setting\n" .. setting
+  elseif found then
+    return ("%s is %s"):format(name, pgee.describe(value))
+  end
+  local short, module = module_named(name)
+  if short then
+    return describe_table(short == "init" and "perigee" or short, module, short)
+  end
+  local elsewhere = word and anywhere(word)
+  if elsewhere then
+    return elsewhere
+  end
+  return nil, names.nearest(name, environment)
+end
+
+return docs

@@ -1,0 +1,286 @@
+--- Input: lines from a terminal, edited with GNU readline if it is there, or from a file or pipe.
+--
+-- input.open() returns an object with read(prompt), which returns a line, nil at the end, or false if Ctrl-C was pressed, and
+-- close(). Ctrl-C is seen as the engine's interrupt flag: whoever opens a terminal has called pgee.catch_interrupts.
+local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local terminal = require "perigee.terminal"
+local C = pgee.C
+
+local input = {}
+
+local KEEP = 1000 -- lines of history
+
+---- Waiting -----------------------------------------------------------------------------------------------------------
+
+pgee.declare "int poll(void *descriptors, unsigned long count, int milliseconds);"
+
+local STDIN, POLLIN = 0, 1
+local watched = ffi.new("struct { int fd; short events, happened; }[1]")
+
+-- Until something can be read from the terminal. False if Ctrl-C came first.
+local function wait()
+  watched[0].fd, watched[0].events = STDIN, POLLIN
+  while C.pgee_interrupted() == 0 do
+    if ffi.C.poll(watched, 1, -1) > 0 then
+      return true
+    end
+  end
+  C.pgee_interrupt(0)
+  return false
+end
+
+---- Lines as they come ------------------------------------------------------------------------------------------------
+
+local Plain = {}
+Plain.__index = Plain
+
+function Plain:read(prompt)
+  if self.terminal then
+    io.stderr:write(prompt)
+    if not wait() then
+      io.stderr:write "\n"
+      return false
+    end
+  end
+  return io.read "*l"
+end
+
+function Plain.close() end
+
+---- GNU readline ------------------------------------------------------------------------------------------------------
+
+-- Its functions call back, which compiled code must not be below.
+jit.off(true, true)
+
+pgee.declare [[
+  void free(void *pointer);
+  void *malloc(size_t bytes);
+  char *strdup(const char *text);
+
+  extern const char *rl_readline_name, *rl_completer_word_break_characters;
+  extern char *rl_line_buffer;
+  extern int rl_point, rl_completion_append_character, rl_attempted_completion_over;
+  extern char **(*rl_attempted_completion_function)(const char *word, int first, int last);
+  void rl_callback_handler_install(const char *prompt, void (*take)(char *line));
+  void rl_callback_read_char(void);
+  void rl_callback_handler_remove(void);
+  void rl_callback_sigcleanup(void);
+  void rl_free_line_state(void);
+  void rl_reset_screen_size(void);
+  char *rl_filename_completion_function(const char *text, int again);
+  void using_history(void);
+  void add_history(const char *line);
+  void stifle_history(int lines);
+  int read_history(const char *path);
+  int append_history(int lines, const char *path);
+  int history_truncate_file(const char *path, int lines);
+]]
+
+local Edited = {}
+Edited.__index = Edited
+
+local function load_readline()
+  for _, name in ipairs { "libreadline.so.8", "readline" } do
+    local ok, library = pcall(ffi.load, name)
+    if ok then
+      return library
+    end
+  end
+end
+
+-- A C string that is ours from now on, as Lua's.
+local function taken(pointer)
+  local text = ffi.string(pointer)
+  ffi.C.free(pointer)
+  return text
+end
+
+-- The files whose names begin so; folders end in a slash.
+local function list_files(library, prefix)
+  local list = {}
+  while true do
+    local found = library.rl_filename_completion_function(prefix, #list)
+    if found == nil then
+      table.sort(list)
+      return list
+    end
+    local path = taken(found)
+    local folder = io.open(path .. "/.")
+    if folder then
+      folder:close()
+    end
+    list[#list + 1] = path .. (folder and "/" or "")
+  end
+end
+
+local function common_beginning(list)
+  local common = list[1]
+  for _, word in ipairs(list) do
+    while word:sub(1, #common) ~= common do
+      common = common:sub(1, -2)
+    end
+  end
+  return common
+end
+
+-- What readline takes: what all candidates begin with, the candidates, NULL. readline's word begins at byte `first` of the text,
+-- ours may begin before it or after.
+local function to_readline(text, first, list, length)
+  local start = #text - length
+  local words = {}
+  for i, word in ipairs(list) do
+    words[i] = start < first and word:sub(first - start + 1) or text:sub(first + 1, start) .. word
+  end
+  table.insert(words, 1, common_beginning(words))
+  if #words == 2 then
+    words[2] = nil
+  end
+  local array = ffi.cast("char **", ffi.C.malloc((#words + 1) * ffi.sizeof "char *"))
+  for i, word in ipairs(words) do
+    array[i - 1] = ffi.C.strdup(word)
+  end
+  array[#words] = nil
+  return array
+end
+
+-- Callbacks stay for as long as the process does, so there is one of each, for the input that is open.
+local open, callbacks
+
+local function make_callbacks(library)
+  local function complete(first)
+    library.rl_attempted_completion_over = 1
+    library.rl_completion_append_character = 0
+    local text = ffi.string(library.rl_line_buffer, library.rl_point)
+    local ok, list, length, after = pcall(open.complete, text, function(prefix) return list_files(library, prefix) end)
+    if not ok or #list == 0 then
+      return nil
+    end
+    if #list == 1 and after ~= "" then
+      library.rl_completion_append_character = after:byte()
+    end
+    return to_readline(text, first, list, length)
+  end
+  return {
+    line = ffi.cast("void (*)(char *)", function(line)
+      library.rl_callback_handler_remove()
+      open.ended = line == nil
+      open.line = line ~= nil and taken(line) or nil
+    end),
+    complete = ffi.cast("char **(*)(const char *, int, int)", function(_, first)
+      return complete(first)
+    end),
+  }
+end
+
+function Edited:remember(line)
+  if line:find "%S" and line ~= self.last then
+    self.last = line
+    self.library.add_history(line)
+    if self.history then
+      self.library.append_history(1, self.history)
+    end
+  end
+end
+
+-- One line as it is typed; several if they were pasted.
+local function edit(self, prompt)
+  local library = self.library
+  library.rl_reset_screen_size()
+  library.rl_callback_handler_install(prompt, callbacks.line)
+  self.line, self.ended = nil, false
+  while not self.line and not self.ended do
+    if not wait() then
+      library.rl_callback_sigcleanup()
+      library.rl_free_line_state()
+      library.rl_callback_handler_remove()
+      io.write "^C\n"
+      io.flush()
+      return false
+    end
+    library.rl_callback_read_char()
+  end
+  return self.line
+end
+
+function Edited:read(prompt)
+  if #self.pasted == 0 then
+    local text = edit(self, prompt)
+    if not text then
+      return text
+    end
+    for line in (text .. "\n"):gmatch "(.-)\n" do
+      table.insert(self.pasted, line)
+    end
+  end
+  local line = table.remove(self.pasted, 1)
+  self:remember(line)
+  return line
+end
+
+--- What was pasted and not yet read is forgotten.
+function Edited:forget()
+  self.pasted = {}
+end
+
+Plain.forget = Plain.close
+
+function Edited:close()
+  if self.history then
+    self.library.history_truncate_file(self.history, KEEP)
+  end
+end
+
+local function history_path()
+  local state = os.getenv "XDG_STATE_HOME"
+  if not state or state:sub(1, 1) ~= "/" then -- as the base directory specification has it
+    local home = os.getenv "HOME"
+    state = home and home ~= "" and home .. "/.local/state"
+  end
+  if state then
+    pgee.make_folder(state .. "/perigee")
+    return state .. "/perigee/history"
+  end
+end
+
+local function open_edited(library, complete)
+  local self = setmetatable({ library = library, complete = complete, pasted = {}, history = history_path() }, Edited)
+  callbacks = callbacks or make_callbacks(library)
+  open = self
+  library.rl_readline_name = "perigee"
+  library.rl_completer_word_break_characters = " \t\n\"'`(){}[]=<>,;+-*/%^#~.:?!&|\\@$"
+  library.rl_attempted_completion_function = callbacks.complete
+  library.using_history()
+  library.stifle_history(KEEP)
+  if self.history then
+    local file = io.open(self.history, "a")
+    if file then
+      file:close()
+      library.read_history(self.history)
+    else
+      self.history = nil -- it cannot be written
+    end
+  end
+  return self
+end
+
+--- Lines of standard input. complete(text, files): what complete.lua returns for a text; files(prefix) lists files. Second
+-- result: what is missing for editing at a terminal, in words, or nil.
+function input.open(complete)
+  if not pgee.terminal(0) then
+    return setmetatable({}, Plain)
+  end
+  local library = pgee.terminal(1) and os.getenv "TERM" ~= "dumb" and load_readline()
+  if library then
+    return open_edited(library, complete)
+  end
+  return setmetatable({ terminal = true }, Plain), library == nil
+    and "GNU readline was not found: no completion, no history (Debian: libreadline8)" or nil
+end
+
+--- A prompt in a colour, marked for readline as taking no room.
+function input.prompt(text, colour, on)
+  return on and "\1" .. terminal.paint("\2" .. text .. "\1", colour, true) .. "\2" or text
+end
+
+return input

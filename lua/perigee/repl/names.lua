@@ -1,0 +1,121 @@
+--- Names: what can be written behind a value and a dot or a colon, and what a name stands for.
+local settings = require "perigee.settings"
+local pgee = require "perigee.ffi"
+
+local names = {}
+
+--- A source file's path for people: from the current folder if it is below it.
+function names.path(source)
+  local path, folder = pgee.absolute((source:gsub("^[@=]", ""))), pgee.absolute "." .. "/"
+  return path:sub(1, #folder) == folder and path:sub(#folder + 1) or path
+end
+
+--- The string keys of a table in order.
+function names.sorted(t)
+  local list = {}
+  for name in pairs(t) do
+    if type(name) == "string" then
+      list[#list + 1] = name
+    end
+  end
+  table.sort(list)
+  return list
+end
+
+-- Adds the names of a table, and what its metatable lets be read through it. Where __index is a function, the metatable is taken
+-- for the class, as is usual, and __names(x) returns tables whose keys it knows besides.
+local function add(found, x, seen)
+  if type(x) ~= "table" or seen[x] then
+    return
+  end
+  seen[x] = true
+  for key in next, x do
+    if type(key) == "string" and key:find "^[%a_][%w_]*$" and not key:find "^__" then
+      found[key] = true
+    end
+  end
+  local metatable = debug.getmetatable(x)
+  if type(metatable) == "table" then
+    local index = rawget(metatable, "__index")
+    add(found, type(index) == "table" and index or metatable, seen)
+  end
+end
+
+local function add_listed(found, metatable, x)
+  local list = type(metatable) == "table" and rawget(metatable, "__names")
+  for _, t in ipairs(list and list(x) or {}) do
+    add(found, t, {})
+  end
+end
+
+--- The names that can follow a value, in order.
+function names.of(x)
+  local found = {}
+  if type(x) == "string" then
+    add(found, string, {})
+  elseif type(x) == "table" then
+    add(found, x, {})
+    add_listed(found, debug.getmetatable(x), x)
+  elseif type(x) == "cdata" then
+    for _, class in ipairs(pgee.classes) do
+      if class.is(x) then
+        add(found, class.metatable.__index, {})
+        add_listed(found, class.metatable, x)
+      end
+    end
+  end
+  return names.sorted(found)
+end
+
+-- x[key], whatever x is.
+local function index(x, key)
+  local ok, value = pcall(function() return x[key] end)
+  if ok then
+    return value
+  end
+end
+
+--- What names joined by dots and colons stand for, without running anything but __index: whether there is such a value, and it.
+function names.resolve(environment, text)
+  local head, rest = text:match "^%s*([%a_][%w_]*)(.*)$"
+  if not head then
+    return false
+  end
+  local value = environment:get(head)
+  while value ~= nil and rest ~= "" do
+    local key, after = rest:match "^%s*[.:]%s*([%a_][%w_]*)(.*)$"
+    local number, behind = rest:match "^%s*%[%s*(%d+)%s*%](.*)$"
+    local text_key, beyond = rest:match "^%s*%[%s*[\"']([^\"']*)[\"']%s*%](.*)$"
+    if key then
+      value, rest = index(value, key), after
+    elseif number then
+      value, rest = index(value, tonumber(number)), behind
+    elseif text_key then
+      value, rest = index(value, text_key), beyond
+    else
+      return false
+    end
+  end
+  return value ~= nil, value
+end
+
+-- Of short words too many are near: one that begins the same is needed then.
+local function alike(word, list)
+  local near = settings.nearest(word, list)
+  return near and (#word > 4 or near:sub(1, 1) == word:sub(1, 1)) and near or nil
+end
+
+--- The name that somebody who wrote this one may have meant, or nil.
+function names.nearest(text, environment)
+  local before, word = text:match "^(.-[.:]?)([%a_][%w_]*)$"
+  if not word then
+    return nil
+  elseif before == "" then
+    return alike(word, environment:names())
+  end
+  local found, value = names.resolve(environment, before:sub(1, -2))
+  local near = found and alike(word, names.of(value))
+  return near and before .. near
+end
+
+return names

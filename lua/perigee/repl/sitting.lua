@@ -1,0 +1,261 @@
+--- Sitting: what is typed at one prompt: its names, what it runs, what it keeps for a recipe.
+--
+-- The names live in a table of their own, behind which Lua's globals can be read; reading a name that is neither is an error. A
+-- `local` at the beginning of what is typed would be gone with the line that it is on, so it is left out.
+local names = require "perigee.repl.names"
+local pgee = require "perigee.ffi"
+local C = pgee.C
+
+local Sitting = {}
+Sitting.__index = Sitting
+
+local CHUNK = "stdin"
+
+---- Names -------------------------------------------------------------------------------------------------------------
+
+local function environment(sitting)
+  local env, assigned = {}, { _ = true }
+  env._G = env
+  return setmetatable(env, {
+    __index = function(_, name)
+      local value = _G[name]
+      if value == nil and not assigned[name] then
+        local near = type(name) == "string" and names.nearest(name, sitting)
+        error(("%s is not defined%s"):format(tostring(name), near and (" (did you mean %s?)"):format(near) or ""), 2)
+      end
+      return value
+    end,
+    __newindex = function(env_table, name, value)
+      assigned[name] = true
+      rawset(env_table, name, value)
+    end,
+  })
+end
+
+--- The value of a name, or nil.
+function Sitting:get(name)
+  local value = rawget(self.env, name)
+  if value == nil then
+    value = _G[name]
+  end
+  return value
+end
+
+--- All names, of the sitting and of Lua.
+function Sitting:names()
+  local all = {}
+  for _, t in ipairs { _G, self.env } do
+    for _, name in ipairs(names.sorted(t)) do
+      all[name] = true
+    end
+  end
+  return names.sorted(all)
+end
+
+---- Reading -----------------------------------------------------------------------------------------------------------
+
+-- Without a `local` at its beginning.
+local function unlocal(text)
+  local f = text:match "^%s*local%s+(function[%s(].*)$"
+  if f then
+    return f
+  end
+  local list, rest = text:match "^%s*local%s+([%a_][%w_%s,]*)(.*)$"
+  if not list then
+    return text
+  elseif rest:find "^=" then
+    return list .. rest
+  end
+  return list:find "^[%a_][%w_]*%s*$" and rest:find "^;?%s*$" and list .. " = nil" or text
+end
+
+-- A function that runs the text, as an expression if it is one, its text as it is kept, and whether it is a statement. Else nil
+-- and the message, or nil alone if the text is not complete. line: the number of its first line, for messages.
+local function compile(text, line, env)
+  local before, name = ("\n"):rep(line - 1), "=" .. CHUNK
+  local expression = text:gsub("^%s*=", "")
+  local f, no_expression = load(before .. "return " .. expression, name, "t", env)
+  if f then
+    return f, expression
+  end
+  local statement = unlocal(text)
+  local g, message = load(before .. statement, name, "t", env)
+  if g then
+    return g, statement, true
+  end
+  local goes_on = (no_expression .. message):find("near '<eof>'", 1, true)
+  return nil, not goes_on and message or nil
+end
+
+---- Running -----------------------------------------------------------------------------------------------------------
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)repl/sitting%.lua$"
+
+-- Whether a function is one of Perigee's modules'.
+local function is_ours(info)
+  return here ~= nil and info.source:sub(1, #here + 1) == "@" .. here
+end
+
+-- Runs every so many instructions: an interrupt stops what was typed, or a file it runs, and never Perigee's own code between two
+-- runs of the engine, which would be left half done.
+local function poll()
+  if C.pgee_interrupted() ~= 0 then
+    local info = debug.getinfo(2, "S")
+    if not info or is_ours(info) or info.what == "C" then
+      debug.sethook(poll, "", 1) -- at the next chance
+    else
+      error("interrupted", 0)
+    end
+  end
+end
+
+-- The functions that were running when an error was raised, innermost first, up to the chunk. Those of Perigee only if the error
+-- is their own: when they blame the caller, how they found out is of no use.
+local function traceback(message, chunk)
+  local own = tostring(message):match "^(.-):%d+: "
+  own = own and here and (own:find(here, 1, true) or own:find "^%.%.%..*/perigee/")
+  local frames, level = {}, 3
+  while true do
+    local info = debug.getinfo(level, "Slnf")
+    if not info or info.func == chunk then
+      break
+    elseif info.what ~= "C" and (own or not is_ours(info)) then
+      frames[#frames + 1] = ("  %s:%d: in %s"):format(info.source == "=" .. CHUNK and CHUNK or names.path(info.source),
+        info.currentline, info.name and info.name ~= "?" and info.name or "a function")
+    end
+    level = level + 1
+  end
+  if #frames > 0 then
+    local info = debug.getinfo(level, "Sl")
+    frames[#frames + 1] = info and ("  %s:%d"):format(CHUNK, info.currentline) or nil
+  end
+  return #frames > 0 and "\n" .. table.concat(frames, "\n") or ""
+end
+
+local function pack(ok, ...)
+  return { ok = ok, n = select("#", ...), ... }
+end
+
+-- Calls f. If interrupts are listened to, so does it: code that was compiled looks at no hook, so what is typed is not compiled.
+local function call(self, f)
+  local function failed(message)
+    if C.pgee_interrupted() ~= 0 then
+      return tostring(message):match "interrupted.*" or tostring(message)
+    end
+    local ok, trace = pcall(traceback, message, f)
+    return tostring(message) .. (ok and trace or "")
+  end
+  if not self.interruptible then
+    return pack(xpcall(f, failed))
+  end
+  jit.off(f, true)
+  C.pgee_interrupt(0)
+  debug.sethook(poll, "", 1000)
+  local result = pack(xpcall(f, failed))
+  debug.sethook()
+  return result
+end
+
+--- Runs a text: { ok =, n =, values ... }, ok being nil if it is not complete, false if it failed with message [1]; hidden says
+-- whether its values are not to be shown.
+function Sitting:run(text)
+  local line = self.line
+  local f, code, is_statement = compile(text, line, self.env)
+  if not f and not code then
+    return { n = 0 }
+  end
+  self.line = line + select(2, text:gsub("\n", "")) + 1
+  if not f then
+    return { ok = false, n = 1, code }
+  end
+  local result = call(self, f)
+  result.interrupted = not result.ok and C.pgee_interrupted() ~= 0
+  C.pgee_interrupt(0)
+  if not result.ok then
+    return result
+  end
+  result.hidden = text:find ";%s*$" ~= nil
+  if result.n > 0 then
+    self.env._ = result[1]
+  end
+  local kind = (is_statement or result.n == 0) and "statement" or result.hidden and "hidden" or "shown"
+  self.entries[#self.entries + 1] = { code = code:match "^%s*(.-)%s*$", kind = kind }
+  return result
+end
+
+---- Recipes -----------------------------------------------------------------------------------------------------------
+
+-- Whether some entry reads the value before it.
+local function reads_last(entries)
+  for _, entry in ipairs(entries) do
+    if entry.code:find "%f[%w_]_%f[^%w_]" then
+      return true
+    end
+  end
+  return false
+end
+
+--- The sitting as a script: what was entered and did not fail, printing what the prompt printed.
+function Sitting:recipe()
+  local lua = pgee.absolute((here or "lua/perigee/"):match "^(.*)perigee/$" .. ".") .. "/"
+  local lines = {
+    "#!/usr/bin/env luajit",
+    "--- A sitting at Perigee's prompt: run it to do again what was done in it.",
+    ("package.path = %q .. package.path"):format(("%s?.lua;%s?/init.lua;"):format(lua, lua)),
+    'local perigee_show = require("perigee.repl.show").print',
+    "",
+  }
+  local last = reads_last(self.entries) and "_ = " or ""
+  for _, entry in ipairs(self.entries) do
+    local code = entry.code
+    if entry.kind == "shown" then
+      code = code:gsub("^return%f[%W]%s*", "")
+      local stop = code:find("--", 1, true) and "\n)" or ")" -- what follows a comment stands on a line of its own
+      code = last .. "perigee_show(" .. code:gsub("[%s;]+$", "") .. stop
+    elseif entry.kind == "hidden" then
+      code = "_ = " .. code:gsub("^return%f[%W]%s*", "")
+    end
+    lines[#lines + 1] = code
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+--- Writes the recipe. A file that is there already is replaced only if `replace`. nil and a message if that fails; what was there
+-- is whole then.
+function Sitting:save(path, replace)
+  local there = io.open(path)
+  if there then
+    there:close()
+    if not replace then
+      return nil, path .. " is there already; `:save! " .. path .. "` replaces it"
+    end
+  end
+  local new = path .. ".new"
+  local file, message = io.open(new, "w")
+  if not file then
+    return nil, message
+  end
+  local ok
+  ok, message = file:write(self:recipe())
+  local closed, at_close = file:close()
+  if ok and closed then
+    ok, message = os.rename(new, path)
+  else
+    ok, message = nil, message or at_close
+  end
+  if not ok then
+    os.remove(new)
+  end
+  return ok, message
+end
+
+local sitting = {}
+
+--- A new sitting. interruptible: what it runs is stopped by Ctrl-C, for which the interrupt handler must be in place.
+function sitting.new(interruptible)
+  local self = setmetatable({ entries = {}, line = 1, interruptible = interruptible }, Sitting)
+  self.env = environment(self)
+  return self
+end
+
+return sitting
