@@ -68,7 +68,7 @@ typedef struct norm {
   float *scratch; /* [H] of the calling thread, used when y is NULL */
 } norm;
 
-/* One head of one sequence. y = softmax(q k^T * scale) v for queries q0 to q1 (q1 excluded). */
+/* One head of one sequence. y = softmax(q k^T * scale) v for queries q0 to q1 (q1 excluded); scale > 0. */
 typedef struct attention {
   const float *q, *k, *v; /* [S][ld] of this head */
   int64_t ld, S, D;
@@ -82,14 +82,16 @@ typedef struct kernels {
   int isa; /* PGEE_REF ... */
 
   /* c[m][64] = a[m][K] times one panel, int32, exact. m in 1..tile_m; c aligned to 64 bytes, rows of 64. a: rows of lda bytes.
-   * b: the panel, kblocks = K/64 rounded up. next: NULL, or what will be multiplied soon, kblocks * NEXT_BYTES (half a panel), which the
-   * kernel may fetch into the cache as it goes: give the first two tiles of a panel the halves of the panel that follows. */
+   * b: the panel, kblocks = K/64 rounded up. next: NULL, or what will be multiplied soon, kblocks * NEXT_BYTES (half a panel),
+   * which the kernel may fetch into the cache as it goes: give the first two tiles of a panel the halves of the panel that
+   * follows. */
   int tile_m;
   void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next);
 
-  /* c[m][n] = a[m][k] times b[k][n], one fma chain per output from +0, k ascending. m in 1..tile_m_f32, n in 1..64, rows of ldc, lda, ldb
-   * floats, nothing read or written past n or k. next: NULL, or what will be multiplied soon, k * 16 floats (a quarter of a panel), which the
-   * kernel may fetch into the cache as it goes: give the first four tiles of a panel the quarters of the panel that follows. */
+  /* c[m][n] = a[m][k] times b[k][n], one fma chain per output from +0, k ascending. m in 1..tile_m_f32, n in 1..64, rows of ldc,
+   * lda, ldb floats, nothing read or written past n or k. next: NULL, or what will be multiplied soon, k * 16 floats (a quarter
+   * of a panel), which the kernel may fetch into the cache as it goes: give the first four tiles of a panel the quarters of the
+   * panel that follows. */
   int tile_m_f32;
   void (*gemm_f32)(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n,
                    const float *next);

@@ -1,4 +1,4 @@
-/* table.c: the kernels of each ISA, one row each, every cell spelled out. An ISA without a float kernel of its own borrows one. */
+/* table.c: the kernels of each ISA, one row each, every cell spelled out. One without a float kernel of its own borrows it. */
 #include "kernels.h"
 
 #include "../engine/perigee.h"

@@ -1,8 +1,8 @@
-/* body.h: FP32 attention over sixteen lanes; included by ref.c, avx2.c and avx512vnni.c after their v16. kernels/README.md writes down the
- * arithmetic, scratch.h the scratch.
+/* body.h: FP32 attention over sixteen lanes; included by ref.c, avx2.c and avx512vnni.c after their v16. kernels/README.md writes
+ * down the arithmetic, scratch.h the scratch.
  *
- * Memory is O(S): the keys, and the scores of QUERIES queries. Each query's bits depend on nothing but its own row, the keys and the
- * values, so neither the blocks nor q0 and q1 matter.
+ * Memory is O(S): the keys, and the scores of QUERIES queries. Each query's bits depend on nothing but its own row, the keys and
+ * the values, so neither the blocks nor q0 and q1 matter.
  */
 #include <math.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* gemm_f32 for AVX2: a tile of 6 rows by 16 columns in 12 registers, up to four times for 64 columns; a step of k loads two registers of b
- * and broadcasts each row's a. */
+/* gemm_f32 for AVX2: a tile of 6 rows by 16 columns in 12 registers, up to four times for 64 columns; a step of k loads two
+ * registers of b and broadcasts each row's a. */
 #include <immintrin.h>
 
 #include "gemm_f32.h"

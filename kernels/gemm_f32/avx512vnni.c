@@ -1,5 +1,5 @@
-/* gemm_f32 for AVX-512: a tile of 6 rows by 64 columns in 24 registers; a step of k loads four registers of b, broadcasts each row's a,
- * and asks for 64 bytes of what comes next.
+/* gemm_f32 for AVX-512: a tile of 6 rows by 64 columns in 24 registers; a step of k loads four registers of b, broadcasts each
+ * row's a, and asks for 64 bytes of what comes next.
  *
  * The accumulators have names, not indices: gcc 12 keeps them in registers only so. */
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-/* gemm_f32.h: c[m][n] = a[m][k] times b[k][n] in FP32, one fma chain per output from +0, k ascending. kernels.h has the contract. */
+/* gemm_f32.h: c[m][n] = a[m][k] times b[k][n] in FP32, one fma chain per output, k ascending. kernels.h has the contract. */
 #ifndef PERIGEE_GEMM_F32_H
 #define PERIGEE_GEMM_F32_H
 #include <stdint.h>

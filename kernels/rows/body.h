@@ -64,8 +64,8 @@ INLINE void quantize_dynamic(const quantizer *a, const float *x, int64_t width, 
   a->row_zero[t] = l.zero;
 }
 
-/* Rows are taken a few at a time, pass by pass: what one row's pass waits for, the end of a chain of additions or comparisons, passes
- * while the others' run. */
+/* Rows are taken a few at a time, pass by pass: what one row's pass waits for, the end of a chain of additions or comparisons,
+ * passes while the others' run. */
 enum { ROWS_AT_ONCE = 4 };
 
 /* Rows t to t + count, at most ROWS_AT_ONCE; x is row t. */

@@ -4,7 +4,7 @@
  * (spec/kernels/rows_spec.lua holds them to it):
  *   exp    at most 0.9 ulp of the result wherever that is a normal float; 0 below -87.7, infinite above 88.4
  *   tanh   at most 1.4 ulp
- *   gelu   at most 1.3e-7 * max(1, |x|) off x / 2 * (1 + erf(x / sqrt 2)), and as much off the tanh form of Hendrycks and Gimpel 2016
+ *   gelu   at most 1.3e-7 * max(1, |x|) off x / 2 * (1 + erf(x / sqrt 2)), as much off the tanh form (Hendrycks and Gimpel 2016)
  */
 #include "../../engine/perigee.h"
 #include "coefficients.h"
@@ -37,8 +37,9 @@ INLINE v16 polynomial(v16 t, const float *c, int count) {
 }
 #define POLYNOMIAL(t, c) polynomial(t, c, (int)(sizeof(c) / sizeof *(c)))
 
-/* exp(x) = 2^k exp(r), k = rne(x / ln 2), r = x - k ln 2 in two steps (Cody and Waite 1980), for x up to 88. k + 127 comes to lie in the
- * lowest bits of z, so that the power of two is a shift away; x is first cut to where that is 0, for which the power counts as 0. */
+/* exp(x) = 2^k exp(r), k = rne(x / ln 2), r = x - k ln 2 in two steps (Cody and Waite 1980), for x up to 88. k + 127 comes to lie
+ * in the lowest bits of z, so that the power of two is a shift away; x is first cut to where that is 0, for which the power
+ * counts as 0. */
 INLINE v16 vexp(v16 x) {
   x = vmax(vsplat(-88), x);
   v16 magic = vsplat(0x1.8p23f + 127);
@@ -60,8 +61,8 @@ INLINE v16 vtanh(v16 x) {
 }
 
 /* max(0, x) - a Q(a), a = |x|: x times the normal distribution's cumulative function is x less its upper tail for x > 0 and the
- * tail of -x otherwise. Q approximates the tail up to 16/3 and is exactly 0 there and beyond; t runs from -1 to 1. Even and odd powers are
- * summed apart: two short chains of fma keep a core busier than one long one. */
+ * tail of -x otherwise. Q approximates the tail up to 16/3 and is exactly 0 there and beyond; t runs from -1 to 1. Even and odd
+ * powers are summed apart: two short chains of fma keep a core busier than one long one. */
 #define GELU(x, q)                                                     \
   v16 a = vmin(vsplat(0x1.555556p2f), vabs(x));                        \
   v16 t = vfma(a, vsplat(0.375f), vsplat(-1)), u = vmul(t, t);         \

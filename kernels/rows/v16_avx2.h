@@ -115,8 +115,8 @@ INLINE void vstore_u8(uint8_t *p, v16i x, int n) {
     memcpy(p, &q, (size_t)n);
 }
 
-/* Four columns of eight rows at a time: lane group g of t[j] holds row 4 g + j, so that two 4 by 4 transpositions in the lanes give whole
- * columns. */
+/* Four columns of eight rows at a time: lane group g of t[j] holds row 4 g + j, so that two 4 by 4 transpositions in the lanes
+ * give whole columns. */
 INLINE void vtranspose(float *to, int64_t ldto, const float *from, int64_t ldfrom) {
   for (int r = 0; r < 16; r += 8)
     for (int c = 0; c < 16; c += 4) {

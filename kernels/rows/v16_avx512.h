@@ -65,7 +65,8 @@ INLINE void vstore_u8(uint8_t *p, v16i a, int n) {
     _mm_mask_storeu_epi8(p, lanes(n), _mm512_cvtepi32_epi8(a));
 }
 
-/* Four columns at a time: lane group g of t[j] holds row 4 g + j, so that four 4 by 4 transpositions in the lanes give whole columns. */
+/* Four columns at a time: lane group g of t[j] holds row 4 g + j, so that four 4 by 4 transpositions in the lanes give whole
+ * columns. */
 INLINE void vtranspose(float *to, int64_t ldto, const float *from, int64_t ldfrom) {
   for (int c = 0; c < 16; c += 4) {
     __m512 t[4];

@@ -1,5 +1,5 @@
-/* v16_ref.h: sixteen floats as the portable reference sees them. The other two, v16_avx2.h and v16_avx512.h, have the same functions with
- * the same bits; the comments here are the contract of all three.
+/* v16_ref.h: sixteen floats as the portable reference sees them. The other two, v16_avx2.h and v16_avx512.h, have the same
+ * functions with the same bits; the comments here are the contract of all three.
  *
  * Loads and stores take n, how many of the 16 lanes there are in memory: 1 to 16. The other lanes load as +0 and are not stored.
  */

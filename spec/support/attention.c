@@ -47,7 +47,8 @@ static void run(int isa, const attention_case *c, const attention_io *io) {
   block_free(scratch);
 }
 
-/* 1 if the ISA, called as c->step says, gives the bits of the reference called once. corrupt: one bit of what came out is flipped. */
+/* 1 if the ISA, called as c->step says, gives the bits of the reference called once. corrupt: one bit of what came out is
+ * flipped. */
 PUBLIC int spec_attention_equal(int isa, const attention_case *c, int corrupt, char *why, int64_t bytes) {
   int64_t n = (int64_t)c->S * (c->D + GAP);
   attention_case once = *c;

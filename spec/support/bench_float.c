@@ -1,7 +1,7 @@
 /* bench_float.c: core cycles of the float kernels.
  *
- * The time stamp counter ticks at a fixed rate, the core does not: a chain of dependent additions, one a cycle, tells how many cycles a tick
- * is. Each figure is the best of `tries`, after one call to warm up.
+ * The time stamp counter ticks at a fixed rate, the core does not: a chain of dependent additions, one a cycle, tells how many
+ * cycles a tick is. Each figure is the best of `tries`, after one call to warm up.
  */
 #include <x86intrin.h>
 

@@ -1,5 +1,5 @@
-/* floats.h: what the testers of the float kernels share: buffers that end at a page nobody may touch, values to fill them with, and a
- * comparison of bits. */
+/* floats.h: what the testers of the float kernels share: buffers that end at a page nobody may touch, values to fill them with,
+ * and a comparison of bits. */
 #ifndef PERIGEE_SPEC_FLOATS_H
 #define PERIGEE_SPEC_FLOATS_H
 #include <math.h>
@@ -14,8 +14,8 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-/* ORDINARY: magnitudes from 2^-6 to 4. EXTREME: zeros of both signs, denormals, the least and the largest floats. SPECIAL: ordinary with NaN
- * and infinities strewn in. CONSTANT: 0.3 everywhere. */
+/* ORDINARY: magnitudes from 2^-6 to 4. EXTREME: zeros of both signs, denormals, the least and the largest floats. SPECIAL:
+ * ordinary with NaN and infinities strewn in. CONSTANT: 0.3 everywhere. */
 enum { ORDINARY = 0, ZERO = 1, CONSTANT = 2, EXTREME = 3, SPECIAL = 4 };
 enum { UNTOUCHED = 0x7fc0dead }; /* what outputs hold beforehand: a NaN that no kernel makes */
 
@@ -31,8 +31,8 @@ typedef struct block {
   };
 } block;
 
-/* Room for `count` values of 4 bytes (or `bytes` in block_bytes) that ends at a page without access, UNTOUCHED throughout. Freed blocks of up
- * to ROOM bytes are kept for the next. */
+/* Room for `count` values of 4 bytes (or `bytes` in block_bytes) that ends at a page without access, UNTOUCHED throughout. Freed
+ * blocks of up to ROOM bytes are kept for the next. */
 enum { ROOM = 1 << 17, KEPT = 64 };
 static char *kept[KEPT];
 static int kept_count;

@@ -1,5 +1,5 @@
-/* gemm_f32.c: one call of a gemm_f32 kernel against the chain of fma that kernels.h promises. Operands end at a page without access, rows of
- * c have guards. */
+/* gemm_f32.c: one call of a gemm_f32 kernel against the chain of fma that kernels.h promises. Operands end at a page without
+ * access, rows of c have guards. */
 #include "floats.h"
 
 PUBLIC int spec_gemm_f32_tile(int isa) { return kernels_for(isa)->tile_m_f32; }

@@ -1,5 +1,5 @@
-/* rows.c: runs the row operators and tile epilogues of an ISA on drawn data, and compares with the reference bit by bit, or with a plain
- * loop in double. */
+/* rows.c: runs the row operators and tile epilogues of an ISA on drawn data, and compares with the reference bit by bit, or with
+ * a plain loop in double. */
 #include "floats.h"
 
 #include "../../kernels/rows/v16_ref.h"
@@ -187,7 +187,8 @@ static int same_results(const rows_case *c, const rows_result *a, const rows_res
          same_floats(a->other, b->other, 2 * n, "other", why, bytes);
 }
 
-/* 1 if the ISA's kernel, called as c->step says, gives the bits of the reference called once. corrupt: one bit of what came out is flipped. */
+/* 1 if the ISA's kernel, called as c->step says, gives the bits of the reference called once. corrupt: one bit of what came out
+ * is flipped. */
 PUBLIC int spec_rows_equal(int isa, const rows_case *c, int corrupt, char *why, int64_t bytes) {
   rows_input in = input_new(c), again = input_new(c);
   rows_result got = result_new(c), want = result_new(c);
