@@ -2,7 +2,7 @@
  *
  * The polynomials are ours: coefficients.py finds them. NaN gives NaN everywhere. Measured over all floats against double
  * (spec/kernels/rows_spec.lua holds them to it):
- *   exp    at most 0.9 ulp of the result wherever that is a normal float; 0 below -87.7, infinite above 88.4
+ *   exp    at most 0.9 ulp where the result is a normal float, for x up to 88; 0 below -87.7
  *   tanh   at most 1.4 ulp
  *   gelu   at most 1.3e-7 * max(1, |x|) off x / 2 * (1 + erf(x / sqrt 2)), as much off the tanh form (Hendrycks and Gimpel 2016)
  */
