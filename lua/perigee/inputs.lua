@@ -9,6 +9,11 @@ local pgee = require "perigee.ffi"
 local Batch = {}
 Batch.__index = Batch
 
+function Batch:__tostring()
+  return ("batch of %d inputs, %d tokens%s"):format(self.n, self.T,
+    #self.truncated > 0 and (", %d truncated"):format(#self.truncated) or "")
+end
+
 local int32s = ffi.typeof "int32_t[?]"
 
 ---- Growing arrays ----------------------------------------------------------------------------------------------------
