@@ -19,9 +19,11 @@ local C = pgee.C
 
 local Model = Encoder.extend {}
 
--- Model definitions by config.json's model_type, and the prefixes that their tensors' names may have.
+-- Model definitions by config.json's model_type.
 local DEFINITIONS = {
-  bert = { module = "perigee.models.bert", prefix = "bert." },
+  bert = "perigee.models.bert",
+  distilbert = "perigee.models.distilbert",
+  ["xlm-roberta"] = "perigee.models.xlm-roberta",
 }
 
 local HEADS = {
@@ -74,16 +76,11 @@ local function load(dir, given)
   given = options.check(given, KNOWN, "load", -2)
   local c = checkpoint.open(dir)
   local config = Config.new(c.config, c.files.config)
-  local known = {}
-  for name in pairs(DEFINITIONS) do
-    known[name] = true
-  end
-  local found = DEFINITIONS[config:choice("model_type", known)]
-  local definition = require(found.module)
+  local definition = require(DEFINITIONS[config:choice("model_type", DEFINITIONS)])
   definition.check(config)
   local model = setmetatable({
     dir = c.dir, checkpoint = c, config = config, definition = definition, weights = Weights.new(c),
-    positions = config.max_position_embeddings, vocabulary = config.vocab_size, types = config.type_vocab_size,
+    positions = config.positions, vocabulary = config.vocab_size, types = config.type_vocab_size,
     task = task_of(config), budget = given.budget, kernel = kernel_of(given.kernel), memo = Memo.new(), runners = {}, graphs = {},
   }, Model)
   model.model = model
@@ -134,6 +131,7 @@ function Model:unused()
   return self.checkpoint:unused()
 end
 
+-- Errors blame the caller of the function that calls this, which must not be by a tail call.
 local function raise(f, ...)
   local ok, result = pcall(f, ...)
   if not ok then
@@ -153,7 +151,8 @@ end
 
 --- model:quantize { stats =, activations = "static", alpha = ..., ... }: an INT8 model; the settings are those of settings.lua.
 function Model:quantize(given)
-  return raise(quantized.new, self, given)
+  local q = raise(quantized.new, self, given)
+  return q
 end
 
 --- What runs each linear, as a table that prints itself.
@@ -176,6 +175,7 @@ end
 return {
   --- load(dir, { max_tokens =, budget =, kernel = }): opens a Hugging Face checkpoint folder.
   load = function(dir, given)
-    return raise(load, dir, given)
+    local model = raise(load, dir, given)
+    return model
   end,
 }

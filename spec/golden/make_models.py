@@ -19,7 +19,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification, BertModel
+from transformers import (AutoTokenizer, BertConfig, BertForSequenceClassification, BertModel, DistilBertConfig,
+                          DistilBertForSequenceClassification, XLMRobertaConfig, XLMRobertaForSequenceClassification)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORDS = """the a of to and in is it you that he was for on are with as his they be at one have this from or had by hot but some what there
@@ -44,7 +45,10 @@ SMALL = {
     "embedder": dict(h=32, a=4, i=64, l=2, act="gelu", types=2, dtype="F32", texts=True, pool="mean", pooler=False),
     "pairs": dict(h=32, a=4, i=64, l=2, act="gelu", types=2, dtype="F16", texts=True, labels=3, prefix="bert."),
     "regression": dict(h=24, a=3, i=50, l=1, act="gelu_new", types=2, dtype="F32", texts=True, labels=1, prefix="bert."),
+    "distilbert": dict(kind="distilbert", h=32, a=4, i=70, l=3, act="gelu", types=1, dtype="F16", texts=True, labels=2),
+    "xlmr": dict(kind="xlm-roberta", h=36, a=3, i=80, l=2, act="gelu", types=1, dtype="F32", labels=3, positions=40, lengths=[1, 38, 9, 2]),
 }
+BARE = ("bert.", "distilbert.", "roberta.", "classifier", "pre_classifier")
 
 
 def random_weights(rng, model, spec):
@@ -54,11 +58,11 @@ def random_weights(rng, model, spec):
         if "position_ids" in name or "token_type_ids" in name:
             continue
         shape = tuple(p.shape)
-        if name.endswith("LayerNorm.weight"):
+        if name.endswith(("LayerNorm.weight", "layer_norm.weight")):
             w = rng.uniform(0.5, 1.5, shape)
             if spec.get("outliers"):
                 w[[3, 17, 40]] *= 12
-        elif name.endswith("LayerNorm.bias"):
+        elif name.endswith(("LayerNorm.bias", "layer_norm.bias")):
             w = rng.normal(0, 0.3, shape)
             if spec.get("outliers"):
                 w[[17, 40]] += [-9, 6]
@@ -68,7 +72,7 @@ def random_weights(rng, model, spec):
             w = rng.normal(0, 2e-5 if spec.get("denormals") else 0.3, shape)
         else:
             w = rng.normal(0, 1.5 / np.sqrt(shape[1]), shape)
-            if "query" in name or "key" in name:
+            if any(part in name for part in ("query", "key", "q_lin", "k_lin")):
                 w *= 1.5
             if spec.get("outliers"):
                 w[:, [3, 17, 40]] *= 0.3
@@ -80,7 +84,7 @@ def store(folder, state, spec):
     """The checkpoint's files, with the names and the data type that `spec` asks for."""
     names = {}
     for name, w in state.items():
-        if not name.startswith(("bert.", "classifier")):
+        if not name.startswith(BARE):
             name = spec.get("prefix", "") + name
         if spec.get("gamma"):
             name = name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
@@ -117,11 +121,13 @@ def pooled(h):
 def values(model, sequences, rows):
     """sequences: (ids, types); rows: a function of the length, the rows to keep."""
     longest = max(len(ids) for ids, _ in sequences)
-    pad = lambda v: torch.tensor([list(x) + [0] * (longest - len(x)) for x in v])
-    mask = pad([[1] * len(ids) for ids, _ in sequences])
+    pad = lambda v, by=0: torch.tensor([list(x) + [by] * (longest - len(x)) for x in v])
+    given = {"input_ids": pad([s[0] for s in sequences], model.config.pad_token_id),
+             "attention_mask": pad([[1] * len(ids) for ids, _ in sequences])}
+    if model.config.model_type != "distilbert":
+        given["token_type_ids"] = pad([s[1] for s in sequences])
     with torch.no_grad():
-        out = model(input_ids=pad([s[0] for s in sequences]), token_type_ids=pad([s[1] for s in sequences]), attention_mask=mask,
-                    output_hidden_states=True)
+        out = model(**given, output_hidden_states=True)
     kept = {}
     for i, (ids, types) in enumerate(sequences):
         t, keep = len(ids), torch.tensor(rows(len(ids)))
@@ -138,6 +144,22 @@ def values(model, sequences, rows):
     return kept
 
 
+def make(name, spec, vocabulary, labels):
+    """The reference library's model, not yet with its weights."""
+    sizes = dict(vocab_size=vocabulary, max_position_embeddings=spec.get("positions", 64), id2label=labels,
+                 label2id={v: k for k, v in labels.items()}, attn_implementation="eager",
+                 problem_type="regression" if name == "regression" else None)
+    if spec.get("kind") == "distilbert":
+        return DistilBertForSequenceClassification(DistilBertConfig(dim=spec["h"], n_heads=spec["a"], hidden_dim=spec["i"],
+                                                                    n_layers=spec["l"], activation=spec["act"], **sizes))
+    sizes.update(hidden_size=spec["h"], num_attention_heads=spec["a"], intermediate_size=spec["i"], num_hidden_layers=spec["l"],
+                 hidden_act=spec["act"], type_vocab_size=spec["types"])
+    if spec.get("kind") == "xlm-roberta":
+        return XLMRobertaForSequenceClassification(XLMRobertaConfig(layer_norm_eps=1e-5, pad_token_id=1, **sizes))
+    config = BertConfig(layer_norm_eps=1e-12, **sizes)
+    return BertForSequenceClassification(config) if spec.get("labels") else BertModel(config, add_pooling_layer=spec.get("pooler", True))
+
+
 def small():
     for seed, (name, spec) in enumerate(SMALL.items(), 1):
         rng, folder = np.random.default_rng(seed), f"{HERE}/checkpoints/{name}"
@@ -146,23 +168,16 @@ def small():
         labels = {i: f"LABEL_{i}" for i in range(spec.get("labels", 2))}
         if name == "pairs":
             labels = {0: "entailment", 1: "neutral", 2: "contradiction"}
-        config = BertConfig(vocab_size=len(vocab), hidden_size=spec["h"], num_attention_heads=spec["a"], intermediate_size=spec["i"],
-                            num_hidden_layers=spec["l"], hidden_act=spec["act"], type_vocab_size=spec["types"],
-                            max_position_embeddings=spec.get("positions", 64), layer_norm_eps=1e-12, id2label=labels,
-                            label2id={v: k for k, v in labels.items()}, attn_implementation="eager",
-                            problem_type="regression" if name == "regression" else None)
-        if spec.get("labels"):
-            model = BertForSequenceClassification(config).eval()
-        else:
-            model = BertModel(config, add_pooling_layer=spec.get("pooler", True)).eval()
+        model = make(name, spec, len(vocab), labels).eval()
         dtype = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}[spec["dtype"]]
         state = {n: w.to(dtype) for n, w in random_weights(rng, model, spec).items()}
         missing, unexpected = model.load_state_dict({n: w.float() for n, w in state.items()}, strict=False)
         assert not unexpected and all("position_ids" in m or "token_type_ids" in m for m in missing), (missing, unexpected)
         store(folder, state, spec)
-        d = config.to_dict()
+        d = model.config.to_dict()
         keep = ("hidden_size num_attention_heads num_hidden_layers intermediate_size hidden_act type_vocab_size vocab_size "
-                "max_position_embeddings layer_norm_eps model_type pad_token_id problem_type").split()
+                "max_position_embeddings layer_norm_eps model_type pad_token_id problem_type "
+                "dim n_heads n_layers hidden_dim activation").split()
         d = {k: d[k] for k in keep if d.get(k) is not None}
         d["architectures"] = [type(model).__name__]
         if spec.get("labels"):
@@ -174,11 +189,12 @@ def small():
             write_json(f"{folder}/tokenizer_config.json", {"do_lower_case": True, "model_max_length": 64, "tokenizer_class": "BertTokenizer"})
             tok = AutoTokenizer.from_pretrained(folder)
             enc = [tok(a, b) if b is not None else tok(a) for a, b in TEXTS]
-            sequences = [(e["input_ids"], e["token_type_ids"]) for e in enc]
+            sequences = [(e["input_ids"], e["token_type_ids"] if spec["types"] > 1 else [0] * len(e["input_ids"])) for e in enc]
             write_json(f"{folder}/texts.json", [[a] if b is None else [a, b] for a, b in TEXTS])
         else:
             lengths = spec.get("lengths", [1, 7, 2, 33])
-            sequences = [(rng.integers(0, len(vocab), n).tolist(), [int(spec["types"] > 1 and k >= n // 2) for k in range(n)]) for n in lengths]
+            first = 2 if spec.get("kind") == "xlm-roberta" else 0  # its padding token has no position
+            sequences = [(rng.integers(first, len(vocab), n).tolist(), [int(spec["types"] > 1 and k >= n // 2) for k in range(n)]) for n in lengths]
         if spec.get("pool"):
             write_json(f"{folder}/modules.json", [
                 {"idx": i, "name": str(i), "path": p, "type": f"sentence_transformers.models.{t}"}

@@ -44,7 +44,27 @@ describe("loading", function()
 
   it("refuses another kind of model", function()
     local message = failure(perigee.load, reconfigured("tiny", '"model_type": "bert"', '"model_type": "brt"'))
-    assert.matches("model_type is the string 'brt', expected bert (did you mean \"bert\"?)", message, 1, true)
+    assert.matches("model_type is the string 'brt', expected bert, distilbert, xlm-roberta (did you mean \"bert\"?)", message, 1,
+      true)
+  end)
+
+  it("checks a relative of BERT by its own names", function()
+    local message = failure(perigee.load, reconfigured("distilbert", '"n_heads": 4', '"n_heads": 5'))
+    assert.matches("n_heads is 5, expected a divisor of dim, which is 32", message, 1, true)
+    message = failure(perigee.load, reconfigured("distilbert", '"n_layers": 3', '"n_layers": 4'))
+    assert.matches("transformer.layer.3.attention.q_lin.weight [32][32] is missing", message, 1, true)
+    message = failure(perigee.load, reconfigured("xlmr", '"max_position_embeddings": 40', '"max_position_embeddings": 2'))
+    assert.matches("max_position_embeddings is 2, expected more than 2: positions begin after pad_token_id", message, 1, true)
+  end)
+
+  it("counts XLM-RoBERTa's positions from the padding token's id + 1", function()
+    local model = perigee.load(models.path "xlmr")
+    assert.are.same({ 38, 38 }, { model.positions, model.limit })
+    local ids = {}
+    for i = 1, 39 do
+      ids[i] = 5
+    end
+    assert.matches("ids has 39 tokens, expected 1 to 38", failure(model.hidden, model, { ids = ids }))
   end)
 
   it("lists what nothing asked for", function()
@@ -60,6 +80,7 @@ describe("loading", function()
     local message = failure(model.classify, model, { ids = { 1 } })
     assert.matches("pooler.dense.weight [15][15] is missing", message, 1, true)
     assert.matches("classifier.bias [2] is missing", message, 1, true)
+    assert.are.same({ 1, 15 }, model:layers({ ids = { 1 } })[1].shape) -- what went before is as it was
   end)
 
   it("needs a tokenizer only for text", function()
@@ -69,7 +90,8 @@ describe("loading", function()
   end)
 
   it("takes known options only", function()
-    assert.matches("load has no option max_token, only budget, kernel, max_tokens", failure(perigee.load, models.path "tiny", { max_token = 3 }))
+    assert.matches("load has no option max_token, only budget, kernel, max_tokens",
+      failure(perigee.load, models.path "tiny", { max_token = 3 }))
     assert.matches("load: kernel is the string 'mkl'", failure(perigee.load, models.path "tiny", { kernel = "mkl" }))
   end)
 end)
@@ -210,5 +232,17 @@ describe("memory", function()
     local after = tonumber(pgee.C.pgee_live_bytes())
     collectgarbage "restart"
     assert.is_true(after - open < 20000, ("%d bytes before, %d open, %d after"):format(before, open, after))
+  end)
+end)
+
+describe("tokens", function()
+  it("of a text, as the model sees them", function()
+    local model = perigee.load(models.path "embedder", { max_tokens = 5 })
+    local tokens = model:tokens("how many people", "no")
+    assert.are.equal(5, #tokens.ids)
+    assert.are.same({ "[CLS]", "how", "[SEP]", "no", "[SEP]" }, tokens.pieces)
+    assert.are.same({ 0, 0, 0, 1, 1 }, tokens.types)
+    assert.are.equal(2, tokens.dropped)
+    assert.matches("expected a string", failure(model.tokens, model, 7))
   end)
 end)

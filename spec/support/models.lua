@@ -6,7 +6,9 @@ local files = require "spec.support.files"
 local models = {}
 
 --- spec/golden/checkpoints: small, random, in the repo (spec/golden/make_models.py says what is special about each).
-models.small = { "gelu", "gelu-new", "gelu-tanh", "relu", "tiny", "long", "denormals", "embedder", "pairs", "regression" }
+models.small = {
+  "gelu", "gelu-new", "gelu-tanh", "relu", "tiny", "long", "denormals", "embedder", "pairs", "regression", "distilbert", "xlmr",
+}
 
 function models.path(name)
   return "spec/golden/checkpoints/" .. name
