@@ -1,16 +1,10 @@
 -- When memory runs out, whole models fail with an error and leave nothing behind: every allocation fails once, in turn.
 local exact = require "spec.golden.exact"
+local live = require "spec.support.live"
 local models = require "spec.support.models"
 local perigee = require "perigee"
-local pgee = require "perigee.ffi"
 
 local QUIET = { progress = false }
-
-local function live()
-  collectgarbage()
-  collectgarbage()
-  return tonumber(pgee.C.pgee_live_bytes())
-end
 
 describe("when the n-th allocation fails", function()
   if not os.getenv "PERIGEE_HARD" then

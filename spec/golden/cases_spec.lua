@@ -2,10 +2,9 @@
 local compare = require "spec.support.compare"
 local files = require "spec.support.files"
 local ffi = require "ffi"
+local live = require "spec.support.live"
 local models = require "spec.support.models"
 local perigee = require "perigee"
-local pgee = require "perigee.ffi"
-local C = pgee.C
 
 local QUIET = { progress = false }
 local TINY = models.path "tiny" -- F32, one layer, hidden 15
@@ -243,11 +242,6 @@ end)
 
 describe("memory", function()
   it("is all given back when models, statistics and answers are released", function()
-    local function live()
-      collectgarbage()
-      collectgarbage()
-      return tonumber(C.pgee_live_bytes())
-    end
     local function work()
       each_mode(models.path "embedder", function(q, _, model)
         q:embed("the first word"):release()

@@ -61,6 +61,8 @@ def word(rng, pieces):
 
 
 def text(rng, pieces, tokens):
+    if rng.random() < 0.03:  # long enough for several chunks
+        return rng.choice([b"", b" ", "\u0085".encode(), "\u0301".encode()]).join(text(rng, pieces, tokens) for _ in range(20))
     if SNIPPETS and rng.random() < 0.1:
         return rng.choice(SNIPPETS).encode()
     out = []
