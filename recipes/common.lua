@@ -183,7 +183,8 @@ function common.print_result(result, args, explained)
   if explained then
     print("\n" .. tostring(explained))
   end
-  print(("\nquality against FP32, %d inputs"):format(d.n))
+  local cut = d.truncated > 0 and (", %d of them truncated"):format(d.truncated) or ""
+  print(("\nquality against FP32, %d inputs%s"):format(d.n, cut))
   print(("  hidden states   SQNR %.1f dB; cosine of a token's: mean %.5f, least %.5f"):format(d.sqnr, d.tokens.mean,
     d.tokens.least))
   if d.vectors then

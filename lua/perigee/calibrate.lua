@@ -17,6 +17,9 @@ Statistics.__index = Statistics
 
 --- What was seen at a site of a graph: { min =, max = F32 [K], sample = F32 [rows][K] }; an error if that is nothing.
 function Statistics:site(site)
+  if self.released then
+    error("the statistics were released; quantizing needs them", 0)
+  end
   local seen = self.sites[site.name]
   if not seen then
     error(("the statistics have nothing about the site %s: they were made for another model"):format(site.name), 0)
@@ -30,6 +33,7 @@ end
 
 --- Frees its memory. Models that were quantized with it stay as they are.
 function Statistics:release()
+  self.released = true
   for name, seen in pairs(self.sites) do
     self.sites[name] = nil
     seen.min:release()
@@ -39,7 +43,8 @@ function Statistics:release()
 end
 
 function Statistics:__tostring()
-  return ("%d texts, %d tokens"):format(self.texts, self.tokens)
+  local cut = self.truncated > 0 and (", %d of the texts truncated"):format(self.truncated) or ""
+  return ("%d texts, %d tokens%s"):format(self.texts, self.tokens, cut)
 end
 
 ---- Progress ----------------------------------------------------------------------------------------------------------
@@ -107,11 +112,11 @@ local function make_observers(graph, rows)
 end
 
 local function stream(model, runner, next_text, read)
-  local seen, tokens = 0, 0
+  local seen, tokens, truncated = 0, 0, 0
   local batch = inputs.new(model)
   local function flush()
     runner:run(batch, function() end)
-    tokens = tokens + batch.T
+    tokens, truncated = tokens + batch.T, truncated + #batch.truncated
     batch = inputs.new(model)
     read.progress(seen, read.samples)
   end
@@ -132,11 +137,11 @@ local function stream(model, runner, next_text, read)
   if seen > 0 and seen < read.samples then
     read.progress(seen, seen)
   end
-  return seen, tokens
+  return seen, tokens, truncated
 end
 
-local function statistics(observers, texts, tokens)
-  local stats = { sites = {}, texts = texts, tokens = tokens }
+local function statistics(observers, texts, tokens, truncated)
+  local stats = { sites = {}, texts = texts, tokens = tokens, truncated = truncated }
   for name, o in pairs(observers) do
     stats.sites[name] = { min = o.min, max = o.max, sample = o:sample() }
   end
@@ -159,14 +164,14 @@ function calibrate.run(model, texts, given)
   end
   local ok, result = pcall(function()
     local runner = Runner.new(lower.pass(graph, { memo = model.memo, observers = observers }), read.budget)
-    local ran, seen, tokens = pcall(stream, model, runner, next_text, read)
+    local ran, seen, tokens, truncated = pcall(stream, model, runner, next_text, read)
     runner:release()
     if not ran then
       error(seen, 0)
     elseif seen == 0 then
       error("calibrate: there is no text to calibrate on", 0)
     end
-    return statistics(observers, seen, tokens)
+    return statistics(observers, seen, tokens, truncated)
   end)
   release()
   if not ok then

@@ -55,12 +55,13 @@ function Encoder:gather(head, given, what)
   return gathered, batch
 end
 
+-- Errors blame the caller of the function that calls this, which must not be by a tail call.
 local function raise(f, ...)
-  local results = { pcall(f, ...) }
-  if not results[1] then
-    error(results[2], 3)
+  local ok, result, batch = pcall(f, ...)
+  if not ok then
+    error(result, 3)
   end
-  return unpack(results, 2)
+  return result, batch
 end
 
 --- The last hidden states, F32 [T][H]: the tokens of all inputs, one input after another, without padding. Second result: the
@@ -84,7 +85,8 @@ end
 for _, task in ipairs { "embed", "classify" } do
   local run = require("perigee.tasks." .. task).run
   Encoder[task] = function(self, given)
-    return raise(run, self, given)
+    local answer, batch = raise(run, self, given)
+    return answer, batch
   end
 end
 

@@ -306,12 +306,18 @@ local function agreement(model, q, inputs)
   return evaluate.accuracy(test, reference)
 end
 
---- How far a quantized model is from its FP32 model on a list of inputs: { sqnr = of the last hidden states in dB, tokens =
--- cosines of each token's hidden state with FP32's, { mean =, least = } }, and of an embedder vectors = the same of the texts'
--- vectors, of a classifier agreement = how often both name the same label.
+--- How far a quantized model is from its FP32 model on a list of inputs:
+--   n, truncated  inputs, and how many of them the limit cut
+--   sqnr          of the last hidden states, in dB
+--   tokens        cosines of each token's hidden state with FP32's: { mean =, least = }
+--   vectors       of an embedder: the same of the inputs' vectors
+--   agreement     of a classifier: how often both name the same label
 function evaluate.distance(model, q, inputs)
-  local reference, test = model:hidden(inputs), q:hidden(inputs)
-  local result = { sqnr = reference:sqnr(test), tokens = cosines(reference, test), n = #inputs }
+  local reference, batch = model:hidden(inputs)
+  local test = q:hidden(inputs)
+  local result = {
+    n = #inputs, truncated = #batch.truncated, sqnr = reference:sqnr(test), tokens = cosines(reference, test),
+  }
   reference:release()
   test:release()
   if model.task == "embed" then

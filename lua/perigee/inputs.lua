@@ -145,15 +145,6 @@ function Batch:chunks(budget)
   end
 end
 
---- A list of what was cut, for a report: how many inputs, and how many tokens in all.
-function Batch:cut()
-  local tokens = 0
-  for _, t in ipairs(self.truncated) do
-    tokens = tokens + t.dropped
-  end
-  return #self.truncated, tokens
-end
-
 local inputs = {}
 
 --- An empty batch for a model.

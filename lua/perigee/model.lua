@@ -39,6 +39,15 @@ local HEADS = {
   classify = require("perigee.tasks.classify").head,
 }
 
+-- Errors blame the caller of the function that calls this, which must not be by a tail call.
+local function raise(f, ...)
+  local ok, result = pcall(f, ...)
+  if not ok then
+    error(result, 3)
+  end
+  return result
+end
+
 ---- Loading -----------------------------------------------------------------------------------------------------------
 
 local KNOWN = { max_tokens = true, budget = true, kernel = true }
@@ -120,6 +129,17 @@ function Model:tokenizer()
   return self.tokens_of
 end
 
+--- How a text, or a pair, is cut into tokens: { ids =, types =, pieces =, offsets =, dropped = how many the limit cut off }.
+function Model:tokens(text, pair)
+  local own = raise(Model.tokenizer, self)
+  local encoded = raise(own.encode, own, text, pair, { max_tokens = self.limit })
+  encoded.pieces = {}
+  for i, id in ipairs(encoded.ids) do
+    encoded.pieces[i] = own:piece(id)
+  end
+  return encoded
+end
+
 --- How hidden states become one vector: { modes =, normalize = }. What is not supported is an error here.
 function Model:pooling()
   self.pooled = self.pooled or self.checkpoint:pooling()
@@ -129,15 +149,6 @@ end
 --- Names of the checkpoint's tensors that nothing asked for so far; a head asks for its own when it first runs.
 function Model:unused()
   return self.checkpoint:unused()
-end
-
--- Errors blame the caller of the function that calls this, which must not be by a tail call.
-local function raise(f, ...)
-  local ok, result = pcall(f, ...)
-  if not ok then
-    error(result, 3)
-  end
-  return result
 end
 
 --- model:calibrate(texts, { samples = 256, ... }): see calibrate.lua.

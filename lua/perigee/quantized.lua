@@ -14,8 +14,14 @@ local smooth = require "perigee.passes.smooth"
 
 local Quantized = Encoder.extend {}
 
+-- Fields of the model that a quantized one has, too.
+local OF_MODEL = { dir = true, config = true, limit = true, task = true, positions = true, vocabulary = true }
+
 -- q.alpha reads a setting; q.alpha = 0.8 sets it.
 function Quantized.__index(q, key)
+  if OF_MODEL[key] then
+    return rawget(q, "model")[key]
+  end
   local value = Quantized[key]
   if value == nil then
     value = rawget(q, "settings")[key]
@@ -23,11 +29,10 @@ function Quantized.__index(q, key)
   return value
 end
 
+local change
+
 function Quantized.__newindex(q, key, value)
-  local ok, failure = pcall(q.set, q, { [key] = value })
-  if not ok then
-    error(failure, 2)
-  end
+  change(q, { [key] = value })
 end
 
 --- From a graph to INT8: each pass takes a graph and returns one.
@@ -71,13 +76,18 @@ local function apply(q, new, heads)
   rawset(q, "runners", result)
 end
 
+function change(q, changes)
+  local ok, failure = pcall(function()
+    apply(q, settings.with(q.settings, changes, 0), q.runners)
+  end)
+  if not ok then
+    error(failure, 3)
+  end
+end
+
 --- q:set { alpha = 0.8 }: changes settings. What does not depend on them stays. An error leaves the model as it was.
 function Quantized:set(changes)
-  local new = settings.with(self.settings, changes)
-  local ok, failure = pcall(apply, self, new, self.runners)
-  if not ok then
-    error(failure, 2)
-  end
+  change(self, changes)
 end
 
 --- q:select(options): times the kernels of its linears anew, whatever is remembered, and uses what is faster; the bits stay. The
@@ -101,7 +111,7 @@ function Quantized:explain()
   return report.explain(self)
 end
 
---- Frees everything that the model holds; it cannot be used afterwards.
+--- Frees everything that the model holds. It is made again, from the statistics, when it is needed.
 function Quantized:release()
   self:release_runners()
   self.memo:release()
@@ -125,7 +135,7 @@ function quantized.new(model, given)
   end
   local stats = chosen.stats
   chosen.stats = nil
-  local new = settings.new(chosen)
+  local new = settings.new(chosen, 0)
   if stats == nil and new.activations == "static" then
     error("quantize: static activations need statistics: stats = model:calibrate(texts)", 0)
   elseif stats ~= nil and (type(stats) ~= "table" or type(stats.sites) ~= "table") then

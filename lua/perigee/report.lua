@@ -19,7 +19,7 @@ local TOKENS = 128 -- that a kernel is named for
 -- How much of the signal an INT8 linear keeps on the calibration sample, in dB: its output before the activation, against FP32.
 local function sqnr(entry, stats)
   local node, quantizer = entry.node, entry.quantize
-  if node.precision ~= "int8" or not stats or quantizer.mode == "sequence" then
+  if node.precision ~= "int8" or not stats or stats.released or quantizer.mode == "sequence" then
     return nil
   end
   local x, bias = stats:site(node.site).sample, entry.args.bias
@@ -82,6 +82,8 @@ local function notes_of(encoder)
     notes[#notes + 1] = "settings: " .. tostring(encoder.settings)
     if not encoder.stats then
       notes[#notes + 1] = "no statistics: nothing is smoothed, and SQNR is not known"
+    elseif encoder.stats.released then
+      notes[#notes + 1] = "the statistics were released: SQNR is not known"
     elseif encoder.settings.per == "sequence" then
       notes[#notes + 1] = "SQNR is not known: the calibration sample has rows, not sequences"
     end

@@ -200,14 +200,6 @@ end
 
 ---- The table ---------------------------------------------------------------------------------------------------------
 
-local function raise(level, f, ...)
-  local ok, result = pcall(f, ...)
-  if not ok then
-    error(result, level + 1)
-  end
-  return result
-end
-
 local function build(given)
   if type(given) ~= "table" then
     error("settings: expected a table, got " .. type(given), 0)
@@ -227,9 +219,19 @@ local function build(given)
   return values
 end
 
---- Settings from a table of what differs from the defaults. Errors name the setting, the value and what is allowed.
-function settings.new(given)
-  return setmetatable({ values = raise(2, build, given or {}) }, Settings)
+-- The values of settings; an error blames the caller of the function that calls this, or nobody (level 0).
+local function values_of(given, level)
+  local ok, result = pcall(build, given)
+  if not ok then
+    error(result, level == 0 and 0 or (level or 1) + 2)
+  end
+  return result
+end
+
+--- Settings from a table of what differs from the defaults. Errors name the setting, the value and what is allowed. level: for
+-- modules, 0 for a message without a place.
+function settings.new(given, level)
+  return setmetatable({ values = values_of(given or {}, level) }, Settings)
 end
 
 --- Whether `value` was made by settings.new.
@@ -237,9 +239,9 @@ function settings.is(value)
   return getmetatable(value) == Settings
 end
 
---- New settings with some values changed; `self` stays as it is. Changing `activations` brings its own defaults of symmetric, per, and
--- of an alpha that was at its default.
-function settings.with(self, changes)
+--- New settings with some values changed; `self` stays as it is. Changing `activations` brings its own defaults of symmetric,
+-- per, and of an alpha that was at its default.
+function settings.with(self, changes, level)
   local given = {}
   for key, value in pairs(self.values) do
     given[key] = value
@@ -253,7 +255,7 @@ function settings.with(self, changes)
   for key, value in pairs(changes) do
     given[key] = value
   end
-  return setmetatable({ values = raise(2, build, given) }, Settings)
+  return setmetatable({ values = values_of(given, level) }, Settings)
 end
 
 --- The alpha of a site: a number, or false.

@@ -63,18 +63,23 @@ local function fault(parameter, names)
   end
 end
 
---- Errors unless every parameter asked for is there, in its shape, and finite.
+--- Errors unless every parameter asked for is there, in its shape, and finite. What was asked for since the last check that
+-- went well is then forgotten: it belongs to a head that the checkpoint does not have.
 function Weights:check()
-  local faults, names = {}, self.checkpoint:names()
-  for i = self.checked + 1, #self.order do
+  local faults, names, asked = {}, self.checkpoint:names(), #self.order
+  for i = self.checked + 1, asked do
     faults[#faults + 1] = fault(self.order[i], names)
   end
   if #faults == 0 then
-    self.checked = #self.order
-  else
-    error(("%s: %d of %d tensors that config.json asks for are not as they should be:\n  %s"):format(
-      self.checkpoint.dir, #faults, #self.order, table.concat(faults, "\n  ")), 0)
+    self.checked = asked
+    return
   end
+  for i = asked, self.checked + 1, -1 do
+    self.parameters[self.order[i].name] = nil
+    self.order[i] = nil
+  end
+  error(("%s: %d of %d tensors that config.json asks for are not as they should be:\n  %s"):format(
+    self.checkpoint.dir, #faults, asked, table.concat(faults, "\n  ")), 0)
 end
 
 return Weights

@@ -24,7 +24,7 @@ end
 
 local config = {
   hidden_size = 8, intermediate_size = 32, num_hidden_layers = 2, num_attention_heads = 2, vocab_size = 10,
-  max_position_embeddings = 16, type_vocab_size = 2, layer_norm_eps = 1e-12, hidden_act = "gelu", labels = { "a", "b", "c" },
+  max_position_embeddings = 16, type_vocab_size = 2, layer_norm_eps = 1e-12, activation = "gelu", labels = { "a", "b", "c" },
 }
 
 local function model(head)

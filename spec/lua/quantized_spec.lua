@@ -154,6 +154,33 @@ describe("quantize", function()
   end)
 end)
 
+describe("a quantized model", function()
+  it("outlives its statistics, as long as its settings stay", function()
+    local own = model:calibrate(inputs, { progress = false })
+    local q = model:quantize { stats = own }
+    own:release()
+    assert.are.same({ 64 }, q:embed({ ids = { 1, 2 } }).shape)
+    assert.are.same({ 2, 64 }, q:hidden({ ids = { 1, 2 } }).shape)
+    assert.matches("the statistics were released: SQNR is not known", tostring(q:explain()), 1, true)
+    assert.matches("the statistics were released", failure(q.set, q, { alpha = 0.2 }))
+    q:release()
+  end)
+
+  it("can be released and used again", function()
+    local q = model:quantize { stats = stats }
+    local hidden = q:hidden(others)
+    q:release()
+    assert.is_true(q:hidden(others):equals(hidden))
+    q:release()
+  end)
+
+  it("tells the model's limit, config and task", function()
+    local q = model:quantize { stats = stats }
+    assert.are.same({ 64, 2, "embed" }, { q.limit, q.config.num_hidden_layers, q.task })
+    q:release()
+  end)
+end)
+
 describe("settings of a quantized model", function()
   local q
 
