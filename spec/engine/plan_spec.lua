@@ -575,7 +575,8 @@ describe("an interrupt", function()
     local output = engine.process({}, [[
       local ffi = require "ffi"
       package.path = "./?.lua;" .. package.path
-      local plan, tensor = require "perigee.plan", require "perigee.tensor"
+      local plan, tensor, observer = require "perigee.plan", require "perigee.tensor", require "perigee.observer"
+      local seen = observer.new(64)
       local P = require("perigee.ffi").C
       ffi.cdef "void (*signal(int, void (*)(int)))(int); unsigned alarm(unsigned); int setitimer(int, const long *, long *);"
       P.pgee_threads_set(3)
@@ -585,17 +586,18 @@ describe("an interrupt", function()
       for _ = 1, 20000 do
         p:unit { x = x, y = x }
       end
+      p:observe { x = x, observer = seen }
       p:seal { x }
-      local w = p:workspace { tokens = 500, sequences = 1 }
+      local w = p:workspace { tokens = 2000, sequences = 1 }
       local ids = {}
-      for i = 1, 500 do ids[i] = 1 end
+      for i = 1, 2000 do ids[i] = 1 end
       local b = plan.batch { ids }
       ffi.C.signal(14, ffi.cast("void (*)(int)", P.pgee_interrupt)) -- SIGALRM, whose number is not 0
       ffi.C.setitimer(0, ffi.new("long[4]", 0, 0, 0, 30000), nil) -- in 30 ms
       local ok, message = pcall(w.run, w, b)
-      io.write(tostring(ok), " ", message)
+      io.write(tostring(ok), " ", message, "; ", seen.count)
     ]])
-    assert.matches("false .*interrupted after step %d+ of 20001", output)
+    assert.matches("false .*interrupted after step %d+ of 20002; 0$", output)
   end)
 end)
 
@@ -604,10 +606,11 @@ describe("an observer in a plan", function()
     for _, threads in ipairs { 1, 3 } do
       engine.with_threads(threads, function()
         local p, first, second = plan.new(), observer.new(2, { name = "embedding" }), observer.new(2)
-        local x = p:buffer("F32", "tokens", 2)
+        local x, z = p:buffer("F32", "tokens", 2), p:buffer("F32", "tokens", 2)
         p:embed { word = tensor.from { { 1, -2 }, { 3, 4 }, { 1 / 0, 0 } }, y = x }
+        p:embed { word = tensor.new("F32", { 3, 2 }), y = z }
         p:observe { x = x, observer = first }
-        p:observe { x = x, observer = second }
+        p:observe { x = z, observer = second }
         p:seal {}
         local w = p:workspace { tokens = 4, sequences = 2 }
         w:run(plan.batch { { 0, 1 }, { 1 } })
