@@ -29,7 +29,7 @@ typedef struct field {
   FIELD(FIELD_READ, type, quantize.m), FIELD(FIELD_WRITE, type, quantize.q), FIELD(FIELD_WRITE, type, quantize.row_scale), \
       FIELD(FIELD_WRITE, type, quantize.row_zero)
 
-typedef struct operator{
+typedef struct operator {
   const char *name;
   size_t args_bytes;
   field fields[MAX_FIELDS]; /* every handle in the args, NULL ones included */
@@ -44,15 +44,14 @@ typedef struct operator{
   void (*run)(const void *args, const context *c);
   /* Multiply-adds of this thread, by the same division of work as run. NULL: none worth counting. */
   int64_t (*work)(const void *args, const context *c);
-}
-operator;
+} operator;
 
 /* The row of an operator; NULL for a number that is none. */
-const operator* operator_for(int op);
+const operator *operator_for(int op);
 /* All that can be checked of args without a batch. */
-int operator_check(const operator* o, const void *args);
+int operator_check(const operator *o, const void *args);
 /* Puts the operator's name before the message of a failure. */
-int operator_named(const operator* o, int status);
+int operator_named(const operator *o, int status);
 int field_is_tensor(const field *f);
 /* The handle in a field of args. */
 void *field_get(const void *args, const field *f);

@@ -63,6 +63,12 @@ int pgee_isa_set(int isa);
 /* The CPU's model name as the system gives it. */
 const char *pgee_cpu_name(void);
 
+enum { PGEE_PEAK_INT8 = 0, PGEE_PEAK_F32 = 1, PGEE_PEAK_READ = 2 };
+/* What the threads in force do at most, all at once, the best of `tries`: operations a second of the ISA in force's u8 x s8 or
+ * FP32 multiplying instruction on registers alone, a multiply-add being two (0 for ref and amx-model); or bytes a second read
+ * from memory. For benches. */
+int pgee_cpu_peak(int what, int tries, double *per_second);
+
 /* ---- Threads ------------------------------------------------------------------------------------------------------ */
 
 /* Threads that a run uses: PERIGEE_THREADS, or one for each physical core in the affinity mask, capped by the cgroup quota. */

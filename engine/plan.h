@@ -13,7 +13,7 @@
 
 typedef struct step {
   int op;
-  const operator* o;
+  const operator *o;
   void *args; /* owned; weights in it are held */
 } step;
 

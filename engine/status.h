@@ -8,11 +8,11 @@
 int fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Returns early with a failure that already has its message. */
-#define TRY(call)                       \
-  do {                                  \
-    int status_ = (call);               \
-    if (status_ != PGEE_OK)             \
-      return status_;                   \
+#define TRY(call)           \
+  do {                      \
+    int status_ = (call);   \
+    if (status_ != PGEE_OK) \
+      return status_;       \
   } while (0)
 
 #endif
