@@ -157,7 +157,7 @@ exact: $(EXACT)
 $(EXACT): exact-%:
 	@sh .ci/deps lint
 	@$(MAKE_ALL) CC=$(word 1,$(subst -, ,$*)) OPT=-$(word 2,$(subst -, ,$*)) BUILD=build/exact/$* lib
-	PERIGEE_LIB=$(abspath build/exact/$*/libperigee.so) $(LUAJIT) spec/golden/exact.lua
+	PERIGEE_LIB=$(abspath build/exact/$*/libperigee.so) PERIGEE_CACHE=$(abspath build/cache) $(LUAJIT) spec/golden/exact.lua
 
 ## make format     clang-format over the C files
 format:

@@ -148,6 +148,37 @@ each_isa(function(isa, isa_name, slow)
   end)
 end)
 
+-- Makes q multiply by the kernel, wherever it is a candidate.
+local function force(q, kernel)
+  local chosen = q:select { cache = false, time = function()
+    return kernel == "onednn" and 100 or 0
+  end }
+  local count = 0
+  for _, choice in pairs(chosen.shapes) do
+    count = count + (choice.kernel == kernel and 1 or 0)
+  end
+  return count
+end
+
+describe("the kernel that is selected", function()
+  for _, name in ipairs(models.small) do
+    it("changes no bit: " .. name, function()
+      local opened = exact.open(name)
+      for _, mode in ipairs(exact.mode_names) do
+        local q = exact.quantize(opened, mode)
+        for _, kernel in ipairs { "auto", "onednn" } do
+          local count = force(q, kernel)
+          assert.is_true(count > 0 or kernel == "onednn")
+          assert.equal(golden[("%s %s hidden"):format(name, mode)], exact.hidden(q, opened.inputs), kernel)
+        end
+        q:release()
+      end
+      opened.stats:release()
+      opened.model:release()
+    end)
+  end
+end)
+
 describe("the demo's checkpoint", function()
   local path, why = models.demo()
   if not path or os.getenv "PERIGEE_HARD" then
@@ -164,6 +195,15 @@ describe("the demo's checkpoint", function()
   teardown(function()
     opened.stats:release()
     opened.model:release()
+  end)
+
+  it("has the golden bits whichever kernel is selected", function()
+    local q = exact.quantize(opened, "static")
+    for _, kernel in ipairs { "auto", "onednn" } do
+      force(q, kernel)
+      assert.equal(golden["minilm static hidden"], exact.hidden(q, opened.inputs), kernel)
+    end
+    q:release()
   end)
 
   each_isa(function(isa, isa_name, slow)
