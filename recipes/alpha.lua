@@ -8,7 +8,7 @@ local perigee = require "perigee"
 local common = require "common"
 local evaluate = perigee.evaluate
 
-local ALPHAS = { false, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1 }
+local ALPHAS = { false, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1 }
 
 common.main(function()
   local args = common.arguments("alpha", "Compares values of SmoothQuant's alpha.", function(parser)
