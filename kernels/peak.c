@@ -1,0 +1,108 @@
+/* peak.c: loops that do nothing but multiply, or nothing but read.
+ *
+ * They are assembly, so that no compiler removes or spills anything. Each round has twelve accumulators: enough that latency does
+ * not count, and with two operands they fit the sixteen registers that every ISA has.
+ */
+#include "peak.h"
+
+#include "../engine/perigee.h"
+
+#ifdef __x86_64__
+#include <emmintrin.h>
+
+enum { ROUNDS = 20000, REGISTERS = 12 };
+
+/* `one` in every lane of registers 14 and 15, the accumulators 0; `each` is an accumulator's instructions, \\r its number. */
+#define LOOP(reg, one, each)                                                                                               \
+  __asm__ volatile("vzeroall\n"                                                                                            \
+                   "vbroadcastss %0, %%" reg "14\n"                                                                        \
+                   "vbroadcastss %0, %%" reg "15\n"                                                                        \
+                   "mov $20000, %%ecx\n"                                                                                   \
+                   ".p2align 6\n"                                                                                          \
+                   "1:\n"                                                                                                  \
+                   ".irp r,0,1,2,3,4,5,6,7,8,9,10,11\n" each "\n.endr\n"                                                   \
+                   "dec %%ecx\n"                                                                                           \
+                   "jnz 1b\n"                                                                                              \
+                   "vzeroupper\n"                                                                                          \
+                   :                                                                                                       \
+                   : "m"(one)                                                                                              \
+                   : "ecx", "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", \
+                     "xmm11", "xmm12", "xmm13", "xmm14", "xmm15")
+
+/* Sixteen rows of 64 bytes in each of eight tiles: four accumulators, two A, two B. */
+static int64_t amx(void) {
+  static const struct {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t bytes[16];
+    uint8_t rows[16];
+  } tiles = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+  __asm__ volatile("ldtilecfg %0\n"
+                   ".irp t,0,1,2,3,4,5,6,7\n"
+                   "tilezero %%tmm\\t\n"
+                   ".endr\n"
+                   "mov $1000, %%ecx\n"
+                   ".p2align 6\n"
+                   "1:\n"
+                   "tdpbusd %%tmm6, %%tmm4, %%tmm0\n"
+                   "tdpbusd %%tmm7, %%tmm4, %%tmm1\n"
+                   "tdpbusd %%tmm6, %%tmm5, %%tmm2\n"
+                   "tdpbusd %%tmm7, %%tmm5, %%tmm3\n"
+                   "dec %%ecx\n"
+                   "jnz 1b\n"
+                   "tilerelease\n"
+                   :
+                   : "m"(tiles)
+                   : "ecx", "cc");
+  return 1000 * 4 * 16 * 16 * 64;
+}
+
+int64_t peak_u8s8(int isa) {
+  static const int32_t one = 0x01010101;
+  switch (isa) {
+  case PGEE_AVX2: /* the two instructions that 16 exact products take */
+    LOOP("ymm", one, "vpmaddwd %%ymm14, %%ymm15, %%ymm13\nvpaddd %%ymm13, %%ymm\\r, %%ymm\\r");
+    return (int64_t)ROUNDS * REGISTERS * 16;
+  case PGEE_AVXVNNI: LOOP("ymm", one, "%{vex%} vpdpbusd %%ymm14, %%ymm15, %%ymm\\r"); return (int64_t)ROUNDS * REGISTERS * 32;
+  case PGEE_AVX512VNNI: LOOP("zmm", one, "vpdpbusd %%zmm14, %%zmm15, %%zmm\\r"); return (int64_t)ROUNDS * REGISTERS * 64;
+  case PGEE_AMX: return amx();
+  default: return 0;
+  }
+}
+
+int64_t peak_f32(int isa) {
+  static const float one = 1;
+  switch (isa) {
+  case PGEE_AVX2:
+  case PGEE_AVXVNNI: LOOP("ymm", one, "vfmadd231ps %%ymm14, %%ymm15, %%ymm\\r"); return (int64_t)ROUNDS * REGISTERS * 8;
+  case PGEE_AVX512VNNI:
+  case PGEE_AMX: LOOP("zmm", one, "vfmadd231ps %%zmm14, %%zmm15, %%zmm\\r"); return (int64_t)ROUNDS * REGISTERS * 16;
+  default: return 0;
+  }
+}
+
+uint64_t peak_read(const void *from, int64_t bytes) {
+  const __m128i *p = from;
+  __m128i a = _mm_setzero_si128(), b = a, c = a, d = a;
+  for (int64_t i = 0; i < bytes / 16; i += 4) {
+    a = _mm_add_epi64(a, p[i]);
+    b = _mm_add_epi64(b, p[i + 1]);
+    c = _mm_add_epi64(c, p[i + 2]);
+    d = _mm_add_epi64(d, p[i + 3]);
+  }
+  a = _mm_add_epi64(_mm_add_epi64(a, b), _mm_add_epi64(c, d));
+  return (uint64_t)_mm_cvtsi128_si64(_mm_add_epi64(a, _mm_unpackhi_epi64(a, a)));
+}
+
+#else
+
+int64_t peak_u8s8(int isa) { return (void)isa, 0; }
+int64_t peak_f32(int isa) { return (void)isa, 0; }
+
+uint64_t peak_read(const void *from, int64_t bytes) {
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < bytes / 8; i++)
+    sum += ((const uint64_t *)from)[i];
+  return sum;
+}
+
+#endif

@@ -1,0 +1,68 @@
+-- What the CPU can do at most, as benches measure it.
+local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local C, check = pgee.C, pgee.check
+
+local rate = ffi.new "double[1]"
+
+local function peak(what, tries)
+  check(C.pgee_cpu_peak(what, tries or 50, rate))
+  return rate[0]
+end
+
+-- Runs f on each ISA that this CPU has, with that ISA in force.
+local function each_isa(f)
+  local before = ffi.new "int[1]"
+  check(C.pgee_isa(before))
+  for isa = 0, C.PGEE_ISAS - 1 do
+    if C.pgee_isa_runs(isa) == 1 then
+      check(C.pgee_isa_set(isa))
+      local ok, failure = pcall(f, isa)
+      check(C.pgee_isa_set(before[0]))
+      assert(ok, failure)
+    end
+  end
+end
+
+describe("the peak", function()
+  it("is none for ISAs that have no instruction of their own, and positive for the others", function()
+    each_isa(function(isa)
+      local none = isa == C.PGEE_REF or isa == C.PGEE_AMX_MODEL
+      assert.are.equal(none, peak(C.PGEE_PEAK_INT8) == 0)
+      assert.are.equal(none, peak(C.PGEE_PEAK_F32) == 0)
+    end)
+  end)
+
+  it("of INT8 is above that of FP32", function()
+    each_isa(function(isa)
+      if isa ~= C.PGEE_REF and isa ~= C.PGEE_AMX_MODEL then
+        assert.is_true(peak(C.PGEE_PEAK_INT8) > 1.2 * peak(C.PGEE_PEAK_F32))
+      end
+    end)
+  end)
+
+  it("of reading is between 100 MB and 10 TB a second, and its memory is given back", function()
+    local before = C.pgee_live_bytes()
+    local read = peak(C.PGEE_PEAK_READ, 32)
+    assert.is_true(read > 1e8 and read < 1e13, tostring(read))
+    assert.are.equal(before, C.pgee_live_bytes())
+  end)
+
+  it("is of all threads together", function()
+    local before = ffi.new "int[1]"
+    check(C.pgee_threads(before))
+    for _, threads in ipairs { 1, 3 } do
+      check(C.pgee_threads_set(threads))
+      assert.is_true(peak(C.PGEE_PEAK_READ, 2) > 0)
+    end
+    check(C.pgee_threads_set(before[0]))
+  end)
+
+  it("has errors for what is no peak, and for no tries", function()
+    rate[0] = -7
+    assert.has_error(function() peak(3) end, "3 is no peak, expected PGEE_PEAK_INT8, PGEE_PEAK_F32 or PGEE_PEAK_READ")
+    assert.has_error(function() peak(-1) end, "-1 is no peak, expected PGEE_PEAK_INT8, PGEE_PEAK_F32 or PGEE_PEAK_READ")
+    assert.has_error(function() peak(0, 0) end, "0 tries, expected 1 or more")
+    assert.are.equal(-7, rate[0])
+  end)
+end)
