@@ -26,8 +26,9 @@ DEFS_version := -DPGEE_VERSION='"$(VERSION)"' -I$(BUILD)/gen
 
 WARN  := -Wall -Wextra -Wshadow -Wvla
 FLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -ffp-contract=off -fPIC -fvisibility=hidden -pthread $(WARN) $(CFLAGS)
-# The library stays mapped when a Lua state closes: its threads may be parked in it.
-SHARED := -shared -Wl,-z,nodelete
+# The library stays mapped when a Lua state closes: its threads may be parked in it. A name that nobody defines fails at the link
+# (but sanitizers' names come from the program).
+SHARED := -shared -Wl,-z,nodelete $(if $(findstring -fsanitize,$(CFLAGS)),,-Wl,-z,defs)
 LIBS  := -ldl -lpthread -lm
 
 SOURCES := $(wildcard engine/*.c engine/tokenizer/*.c kernels/*.c kernels/*/*.c)

@@ -111,7 +111,7 @@ static int hex4(json *j, uint32_t *out) {
 
 /* What follows \u: one unit, or two that are a surrogate pair; written to *s as UTF-8. */
 static int escaped_unicode(json *j, char **s) {
-  uint32_t c, low;
+  uint32_t c = 0, low = 0;
   TRY(hex4(j, &c));
   if (c == 0)
     return json_fail(j, "\\u0000: strings with a zero byte are not taken");
