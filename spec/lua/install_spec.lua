@@ -61,4 +61,11 @@ int main(void) { return puts(pgee_version()) < 0; }
     local path = luajit [[-e 'print(require("perigee.ffi").path)']]
     assert.truthy(path:find(prefix, 1, true), path)
   end)
+
+  it("installs recipes that quantize a checkpoint", function()
+    local here = succeeds("pwd"):match "[^\n]+"
+    local output = luajit(("%s/share/perigee/recipes/bert_static.lua --samples 4 --seconds 0 --model %s/spec/golden/checkpoints/embedder")
+      :format(prefix, here))
+    assert.matches("statistics  4 texts", output)
+  end)
 end)
