@@ -64,8 +64,8 @@ int main(void) { return puts(pgee_version()) < 0; }
 
   it("installs recipes that quantize a checkpoint", function()
     local here = succeeds("pwd"):match "[^\n]+"
-    local output = luajit(("%s/share/perigee/recipes/bert_static.lua --samples 4 --seconds 0 --model %s/spec/golden/checkpoints/embedder")
-      :format(prefix, here))
+    local output = luajit(("%s/share/perigee/recipes/bert_static.lua --samples 4 --seconds 0 --model %s"):format(prefix,
+      here .. "/spec/golden/checkpoints/embedder"))
     assert.matches("statistics  4 texts", output)
   end)
 end)
