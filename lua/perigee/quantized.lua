@@ -29,6 +29,11 @@ function Quantized.__index(q, key)
   return value
 end
 
+-- What __index knows besides methods, for whoever lists names.
+function Quantized.__names()
+  return { OF_MODEL, settings.new().values }
+end
+
 local change
 
 function Quantized.__newindex(q, key, value)
