@@ -11,6 +11,7 @@ local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local place = require "perigee.passes.place"
 local quantized = require "perigee.quantized"
+local random = require "perigee.random"
 local report = require "perigee.report"
 local sites = require "perigee.passes.sites"
 local tokenizer = require "perigee.tokenizer"
@@ -83,7 +84,7 @@ end
 
 local function load(dir, given)
   given = options.check(given, KNOWN, "load", -2)
-  local c = checkpoint.open(dir)
+  local c = random.is(dir) and dir or checkpoint.open(dir)
   local config = Config.new(c.config, c.files.config)
   local definition = require(DEFINITIONS[config:choice("model_type", DEFINITIONS)])
   definition.check(config)
@@ -184,7 +185,7 @@ function Model:__tostring()
 end
 
 return {
-  --- load(dir, { max_tokens =, budget =, kernel = }): opens a Hugging Face checkpoint folder.
+  --- load(dir, { max_tokens =, budget =, kernel = }): opens a Hugging Face checkpoint folder, or a checkpoint of random.lua.
   load = function(dir, given)
     local model = raise(load, dir, given)
     return model

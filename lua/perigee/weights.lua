@@ -7,7 +7,7 @@ local settings = require "perigee.settings"
 local Weights = {}
 Weights.__index = Weights
 
---- checkpoint: has names() and tensor(name), which is nil for a name it lacks.
+--- checkpoint: has names() and tensor(name, shape), which is nil for a name it lacks; shape is what will be expected of it.
 function Weights.new(checkpoint)
   return setmetatable({ checkpoint = checkpoint, parameters = {}, order = {}, checked = 0 }, Weights)
 end
@@ -16,7 +16,7 @@ end
 function Weights:parameter(name, shape)
   local parameter = self.parameters[name]
   if not parameter then
-    parameter = { name = name, shape = shape, tensor = self.checkpoint:tensor(name) }
+    parameter = { name = name, shape = shape, tensor = self.checkpoint:tensor(name, shape) }
     self.parameters[name] = parameter
     self.order[#self.order + 1] = parameter
   end
