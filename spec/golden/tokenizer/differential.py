@@ -3,8 +3,8 @@
     make && pip install tokenizers && python spec/golden/tokenizer/differential.py [--texts N] [--seed S]
 
 Each round draws a vocabulary, options, added tokens and 500 texts: words, marks in every order, decompositions, controls,
-ideographs, syllables, emoji, added tokens in all surroundings, long words, ill-formed bytes, snippets of ../shared/data; alone and in
-pairs, cut and whole. The first difference is printed, shortened while it stays one, and ends the run."""
+ideographs, syllables, emoji, added tokens in all surroundings, long words, ill-formed bytes, snippets of ../shared/data; alone
+and in pairs, cut and whole. The first difference is printed, shortened while it stays one, and ends the run."""
 import argparse
 import glob
 import os
@@ -34,13 +34,15 @@ HANGUL = list(range(0xAC00, 0xD7A4, 37)) + list(range(0x1100, 0x1200))
 EMOJI = [0x1F600, 0x1F468, 0x200D, 0x1F33E, 0xFE0F, 0x20E3, 0x1F1E9, 0x1F1EA, 0x1F3FD, 0xE0067, 0x2764]
 CLASSES = [[c] for c in b"aeiouAEIOU"] + [
     list(map(ord, string.ascii_letters)), list(map(ord, string.printable)), [32], [32], SPACES, PUNCT, MARKS, ORDERED, MOVING,
-    MOVING, SPLITTING, SPLITTING, CASED, CJK, HANGUL, EMOJI, BY["Cf"], BY["Cc"], BY["Nd"], ASSIGNED, ANY, [0x130, 0x131, 0x3A3, 0x1E9E],
+    MOVING, SPLITTING, SPLITTING, CASED, CJK, HANGUL, EMOJI, BY["Cf"], BY["Cc"], BY["Nd"], ASSIGNED,
+    ANY, [0x130, 0x131, 0x3A3, 0x1E9E],
     list(range(0x600, 0x700)), list(range(0xE00, 0xE80)), list(range(0x900, 0x980)), list(range(0x400, 0x500)), [0, 0xFFFD, 0x85]]
 SNIPPETS = []
 
 
 def snippets():
-    for path in sorted(path for pattern in ("stsb_multi_mt/*.csv", "xquad/*.json") for path in glob.glob(os.path.join(SHARED, pattern))):
+    paths = [path for pattern in ("stsb_multi_mt/*.csv", "xquad/*.json") for path in glob.glob(os.path.join(SHARED, pattern))]
+    for path in sorted(paths):
         with open(path, encoding="utf-8") as f:
             text = f.read(200000)
         SNIPPETS.extend(text[i:i + 160] for i in range(0, len(text), 160))
@@ -84,8 +86,8 @@ def added_tokens(rng, vocab, options):
     out = [dict(content=c, normalized=False, special=True, single_word=False, lstrip=False, rstrip=False) for c in SPECIAL]
     seen, normal = set(SPECIAL), set()
     for _ in range(rng.choice([0, 0, 1, 3, 6])):
-        content = rng.choice(["<x>", "Yes", "yesterday", "É", "a", "ab", "abc", "[", "[CLS", "[CLS]]", "中", " x", "x ", "a b", "é",
-                              "\u0301", "##a", "İ", "Ünï", "e\u0316\u0301", word(rng, list(vocab))])
+        content = rng.choice(["<x>", "Yes", "yesterday", "É", "a", "ab", "abc", "[", "[CLS", "[CLS]]", "中", " x", "x ", "a b",
+                              "é", "\u0301", "##a", "İ", "Ünï", "e\u0316\u0301", word(rng, list(vocab))])
         if not content or content in seen or "\0" in content:
             continue
         seen.add(content)

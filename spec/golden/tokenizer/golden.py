@@ -2,15 +2,16 @@
 
     pip install tokenizers && python spec/golden/tokenizer/golden.py
 
-It wants ../shared/data beside the repo for the shared vocabularies and texts; of these only digests are kept. A digest is FNV-1a over
-32-bit words (spec/support/digest.lua): for each of some encodings, how many tokens, how many dropped, ids, types, offsets in bytes.
+It wants ../shared/data beside the repo for the shared vocabularies and texts; of these only digests are kept. A digest is FNV-1a
+over 32-bit words (spec/support/digest.lua): for each of some encodings, how many tokens, how many dropped, ids, types, offsets
+in bytes.
 
 golden.json
   own         for each of texts.json, with vocab.txt: ids under the first combination; digest of all four combinations
   shared      for each shared vocabulary, the digest of all four combinations: of each of texts.json, of each of ../shared's texts
   sources     which texts of ../shared, see shared_texts() here and in tokenizer_spec.lua
-  codepoints  for each combination and every code point c but surrogates: the text a c @@ c b, @@ being an added token that takes
-              white space and is found where no word goes on, with a vocabulary of all code points; a digest for each 4096 of them"""
+  codepoints  for each combination and every code point c but surrogates: the text a c @@ c b, @@ being an added token that
+              takes white space and is found where no word goes on, with a vocabulary of all code points; one digest for 4096"""
 import collections
 import json
 import os
@@ -30,8 +31,8 @@ MASK, PRIME, BASIS = (1 << 64) - 1, 0x100000001B3, 0xCBF29CE484222325
 
 
 def options(lowercase, strip_accents, clean=True):
-    return dict(clean_text=clean, handle_chinese_chars=clean, strip_accents=strip_accents, lowercase=lowercase, max_word_chars=100,
-                prefix="##")
+    return dict(clean_text=clean, handle_chinese_chars=clean, strip_accents=strip_accents, lowercase=lowercase,
+                max_word_chars=100, prefix="##")
 
 
 COMBINATIONS = {"lower, strip": options(True, True), "lower": options(True, False), "strip": options(False, True),
@@ -85,7 +86,7 @@ def small_vocabulary(cases):
 
 
 def shared_texts():
-    """Every so many questions and contexts of a set in SQuAD's format; every so many lines of a file, in pairs with the next one."""
+    """Every so many questions and contexts of a set in SQuAD's format; every so many lines of a file, each with the next one."""
     cases = []
     for kind, path, step, *more in SOURCES:
         with open(os.path.join(SHARED, path), "rb") as f:

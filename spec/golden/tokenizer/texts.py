@@ -59,21 +59,25 @@ TOKENS = ["[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"]
 
 # What the code has branches for: controls, every kind of space, marks in and out of order, decompositions, ideographs, syllables.
 PARTS = {
-    "control": "\0 \x01 \x07 \x08 \x0b \x0c \x1b \x1f \x7f \x80 \x85 \x9f \xad \u200b \u200c \u200d \u200e \u202a \u2060 \ufeff \ufff9 \ufffd "
-               "\ue000 \U000e0001 \U000f0000 \U0010ffff \u0378 \uffff".split(" "),
-    "space": ["\t", "\n", "\r", "\r\n", "\xa0", "\u1680", "\u2000", "\u2003", "\u2009", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"],
-    "mark": list("\u0300\u0301\u0302\u0303\u0308\u030a\u0315\u0316\u0323\u0327\u0328\u0334\u0338\u0345\u0344\u0360\u0483\u0591\u064b"
+    "control": "\0 \x01 \x07 \x08 \x0b \x0c \x1b \x1f \x7f \x80 \x85 \x9f \xad \u200b \u200c \u200d \u200e \u202a \u2060 "
+               "\ufeff \ufff9 \ufffd \ue000 \U000e0001 \U000f0000 \U0010ffff \u0378 \uffff".split(" "),
+    "space": ["\t", "\n", "\r", "\r\n", "\xa0", "\u1680", "\u2000", "\u2003",
+              "\u2009", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"],
+    "mark": list("\u0300\u0301\u0302\u0303\u0308\u030a\u0315\u0316\u0323\u0327\u0328\u0334\u0338\u0345\u0344\u0360\u0483"
+                 "\u0591\u064b"
                  "\u0651\u093c\u094d\u0e38\u0f71\u0f72\u0f73\u302a\u3099\u20d0\u20dd\u1dfa\u1ab0\u0898\u08d4\ufe0f"),
-    "moving": list("\u1b44\u1baa\u1bf2\u302e\u302f\ua953\u1d165\ua9c0\U000111c0\U00011235\U0001d165\U0001d166\U0001d16d\U0001e000\U0001e944"
-                   "\u08d4\u1dfb"),
-    "split": list("\xc0\xe9\xf1\u0130\u01d5\u01ed\u0344\u0374\u037e\u0387\u0390\u0958\u09cb\u0b94\u0ccb\u0f73\u0f81\u1e09\u1e14\u1e69"
-                  "\u1fee\u1ff7\u2000\u2126\u212a\u226e\u2adc\u30ac\uac00\uac01\ud7a3\uf900\ufb1d\U0001109a\U0001d15e\U0001d160\U0002f800"),
-    "cjk": list("\u4e00\u9fff\u3400\u4dbf\uf900\ufaff\u3007\u30fb\u3042\u30a2\u3105\U00020000\U0002a6df\U0002b740\U0002b820\U0002b920"
-                "\U0002ceaf\U0002ceb0\U0002f800\U00030000"),
-    "punct": list("!?.,;:'\"()[]{}<>#@&*_-/\\|^~`$%+=\xa1\xa7\xb6\xbf\u2010\u2014\u2018\u201d\u2026\u2030\u3001\u3002\uff01\uff0c\u055e\u061f"
-                  "\u0964\u0e4f\u10fb\u1362\u166e\u2308\u2cf9\ufe10\U00010100\U0001f600"),
-    "case": list("AZaz\xc4\xdf\u0130\u0131\u0149\u01c4\u01c5\u0345\u03a3\u03c2\u03c3\u10a0\u13a0\u1c90\u1e9e\u1f88\u1fbc\u2c2f\ua7ae\uab70"
-                 "\U00010400\U000104b0\U00016e40\U0001e921"),
+    "moving": list("\u1b44\u1baa\u1bf2\u302e\u302f\ua953\u1d165\ua9c0\U000111c0\U00011235\U0001d165\U0001d166\U0001d16d"
+                   "\U0001e000\U0001e944\u08d4\u1dfb"),
+    "split": list("\xc0\xe9\xf1\u0130\u01d5\u01ed\u0344\u0374\u037e\u0387\u0390\u0958\u09cb\u0b94\u0ccb\u0f73\u0f81\u1e09"
+                  "\u1e14\u1e69"
+                  "\u1fee\u1ff7\u2000\u2126\u212a\u226e\u2adc\u30ac\uac00\uac01\ud7a3\uf900\ufb1d\U0001109a\U0001d15e"
+                  "\U0001d160\U0002f800"),
+    "cjk": list("\u4e00\u9fff\u3400\u4dbf\uf900\ufaff\u3007\u30fb\u3042\u30a2\u3105\U00020000\U0002a6df\U0002b740\U0002b820"
+                "\U0002b920\U0002ceaf\U0002ceb0\U0002f800\U00030000"),
+    "punct": list("!?.,;:'\"()[]{}<>#@&*_-/\\|^~`$%+=\xa1\xa7\xb6\xbf\u2010\u2014\u2018\u201d\u2026\u2030\u3001\u3002\uff01"
+                  "\uff0c\u055e\u061f\u0964\u0e4f\u10fb\u1362\u166e\u2308\u2cf9\ufe10\U00010100\U0001f600"),
+    "case": list("AZaz\xc4\xdf\u0130\u0131\u0149\u01c4\u01c5\u0345\u03a3\u03c2\u03c3\u10a0\u13a0\u1c90\u1e9e\u1f88\u1fbc"
+                 "\u2c2f\ua7ae\uab70\U00010400\U000104b0\U00016e40\U0001e921"),
     "letter": list("abcdefghijklmnopqrstuvwxyz"),
     "emoji": EMOJI,
     "token": TOKENS + ["[cls]", "[ SEP ]", "[MASK", "MASK]", "[[MASK]]", "[UNK]s"],
@@ -91,11 +95,13 @@ def generated(rng):
 def texts():
     rng = random.Random(20260101)
     plain = list(SENTENCES)
-    plain += ["", " ", "\t\n", "\0", "\ufffd", "a", "é", "中", "[CLS]", "[SEP][SEP]", "a[MASK]b", "[CLS] a [SEP] b [SEP]", "\u0301", "\u200d"]
+    plain += ["", " ", "\t\n", "\0", "\ufffd", "a", "é", "中", "[CLS]", "[SEP][SEP]", "a[MASK]b", "[CLS] a [SEP] b [SEP]", ""
+    "\u0301", "\u200d"]
     plain += [s + " " + "".join(rng.sample(EMOJI, 3)) for s in SENTENCES[:12]]
     plain += [c * n for c in ("a", "é", "中", "e\u0301", "ab", "#") for n in (50, 51, 99, 100, 101, 200)]
     plain += ["x" + "".join(rng.choice(PARTS["mark"]) for _ in range(n)) + "y" for n in (2, 3, 5, 17, 33, 70) for _ in range(4)]
-    plain += ["o" + "".join(rng.choice(PARTS["mark"] + PARTS["moving"] * 2) for _ in range(n)) + "z" for n in (2, 3, 4, 6, 40) for _ in range(8)]
+    marks = PARTS["mark"] + PARTS["moving"] * 2
+    plain += ["o" + "".join(rng.choice(marks) for _ in range(n)) + "z" for n in (2, 3, 4, 6, 40) for _ in range(8)]
     plain += [generated(rng) for _ in range(560)]
     plain += [" ".join(rng.sample(SENTENCES, 8)) for _ in range(6)]
     cases = [(t, None, None) for t in plain]
