@@ -9,7 +9,8 @@ version or CPU changes last bits only, which the specs' tolerance covers: do not
 
 values.safetensors, for sequence i (from 0): i/ids, i/types I32 [T]; i/rows I32: the rows that are kept; i/embedding and i/layer.j F32
 [rows][H]; i/pooled.MODE F32 [H] (mean, first, max, mean_sqrt, last); i/pooler F32 [H]; i/logits F32 [labels]. Sequences run as one
-padded batch with its attention mask, as a user of the reference library would.
+padded batch with its attention mask, as a user of the reference library would. i/int8.MODE F32 [rows][H] (static, dynamic): the last
+hidden states with INT8 linears as simulate.py makes them of the formulas, calibrated on these sequences, alpha 0.5.
 """
 import json, os, sys
 
@@ -21,6 +22,8 @@ import torch
 from safetensors.torch import save_file
 from transformers import (AutoTokenizer, BertConfig, BertForSequenceClassification, BertModel, DistilBertConfig,
                           DistilBertForSequenceClassification, XLMRobertaConfig, XLMRobertaForSequenceClassification)
+
+import simulate
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WORDS = """the a of to and in is it you that he was for on are with as his they be at one have this from or had by hot but some what there
@@ -118,16 +121,23 @@ def pooled(h):
     return {"first": h[0], "mean": h.sum(0) / n, "max": h.max(0).values, "mean_sqrt": h.sum(0) / n.sqrt(), "last": h[-1]}
 
 
-def values(model, sequences, rows):
-    """sequences: (ids, types); rows: a function of the length, the rows to keep."""
+def inputs(model, sequences):
+    """What the model takes for a batch of (ids, types), padded."""
     longest = max(len(ids) for ids, _ in sequences)
     pad = lambda v, by=0: torch.tensor([list(x) + [by] * (longest - len(x)) for x in v])
     given = {"input_ids": pad([s[0] for s in sequences], model.config.pad_token_id),
              "attention_mask": pad([[1] * len(ids) for ids, _ in sequences])}
     if model.config.model_type != "distilbert":
         given["token_type_ids"] = pad([s[1] for s in sequences])
+    return given
+
+
+def values(model, sequences, rows, int8=False):
+    """sequences: (ids, types); rows: a function of the length, the rows to keep."""
     with torch.no_grad():
-        out = model(**given, output_hidden_states=True)
+        out = model(**inputs(model, sequences), output_hidden_states=True)
+    alone = lambda i: model(**inputs(model, [sequences[i]]), output_hidden_states=True)
+    simulated = {m: simulate.int8(model, alone, sequences, m, 0.5) for m in ("static", "dynamic") if int8}
     kept = {}
     for i, (ids, types) in enumerate(sequences):
         t, keep = len(ids), torch.tensor(rows(len(ids)))
@@ -135,6 +145,8 @@ def values(model, sequences, rows):
         kept[f"{i}/rows"] = keep.to(torch.int32)
         for j, h in enumerate(out.hidden_states):
             kept[f"{i}/layer.{j - 1}" if j else f"{i}/embedding"] = h[i, keep].clone()
+        for mode, states in simulated.items():
+            kept[f"{i}/int8.{mode}"] = states[i][keep].clone()
         for mode, p in pooled(out.hidden_states[-1][i, :t]).items():
             kept[f"{i}/pooled.{mode}"] = p.clone()
         if getattr(out, "pooler_output", None) is not None:
@@ -203,7 +215,7 @@ def small():
             write_json(f"{folder}/1_Pooling/config.json", {"word_embedding_dimension": spec["h"],
                        **{k: m == spec["pool"] for m, k in POOLING.items()}})
             write_json(f"{folder}/sentence_bert_config.json", {"max_seq_length": 48, "do_lower_case": False})
-        kept = values(model, sequences, lambda t: list(range(t)) if t < 128 else [0, 1, t // 2, t - 1])
+        kept = values(model, sequences, lambda t: list(range(t)) if t < 128 else [0, 1, t // 2, t - 1], int8=True)
         save_file(kept, f"{folder}/values.safetensors")
         size = sum(os.path.getsize(os.path.join(r, f)) for r, _, fs in os.walk(folder) for f in fs)
         spread = {k.split("/")[1]: round(float(v.float().std()), 3) for k, v in kept.items() if k.startswith("1/") and v.is_floating_point()}
