@@ -26,6 +26,9 @@ exact.modes = {
   ["dynamic-asymmetric"] = { activations = "dynamic", symmetric = false, per = "token", alpha = false },
   ["dynamic-sequence"] = { activations = "dynamic", symmetric = true, per = "sequence", alpha = 0.5 },
 }
+for _, mode in pairs(exact.modes) do
+  mode.weights, mode.attention, mode.observer = "row", "f32", "minmax"
+end
 exact.mode_names = { "static", "static-symmetric", "dynamic", "dynamic-asymmetric", "dynamic-sequence" }
 
 --- What a model calibrates on and answers: its name as in spec.support.models, or "minilm".

@@ -114,7 +114,7 @@ for _, name in ipairs(models.small) do
       it("is quantized as a simulation of the formulas in the reference library: " .. activations, function()
         local own = perigee.load(models.path(name), { kernel = "auto" })
         local stats = own:calibrate(ids_of(sequences), { progress = false })
-        local q = own:quantize { activations = activations, alpha = 0.5, stats = stats }
+        local q = own:quantize { activations = activations, alpha = 0.5, attention = "f32", stats = stats }
         local hidden, batch = q:hidden(ids_of(sequences))
         local best = 0
         for i, s in ipairs(sequences) do
