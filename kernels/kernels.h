@@ -78,6 +78,19 @@ typedef struct attention {
   quantizer quantize; /* static or none; q, mul are already this head's */
 } attention;
 
+/* The same in INT8. A score is s = sum over d of (q - 128) (k - 128), exact; p is 255 exp((s - max s) scale) to the nearest
+ * integer (kernels/README.md says how near); y = v_scale * sum p (v - 128) / sum p. scale, of a score, is
+ * the product of q's and k's scales and 1 / sqrt(D); it and v_scale are positive and finite. q's rows are readable up to D
+ * rounded up to 4. S and D at most 32768. */
+typedef struct attention_u8s8 {
+  const uint8_t *q, *k, *v; /* [S][ld] of this head, zero point 128 */
+  int64_t ld, S, D;
+  float scale, v_scale;
+  float *y; /* [S][ldy] of this head, or NULL */
+  int64_t ldy;
+  quantizer quantize; /* static or none; q, mul are already this head's */
+} attention_u8s8;
+
 typedef struct kernels {
   int isa; /* PGEE_REF ... */
 
@@ -108,6 +121,8 @@ typedef struct kernels {
 
   /* scratch: attention_scratch(S, D) floats, aligned to 64 bytes. */
   void (*attention_f32)(const attention *a, int64_t q0, int64_t q1, float *scratch);
+  /* scratch: attention_u8s8_scratch(S, D) bytes, aligned to 64. */
+  void (*attention_u8s8)(const attention_u8s8 *a, int64_t q0, int64_t q1, void *scratch);
 
   /* y[width] = rows of dtype PGEE_F32, F16 or BF16 at word + position + type (position, type may be NULL). */
   void (*embed)(float *y, const void *word, int word_dtype, const void *position, int position_dtype, const void *type,
@@ -122,6 +137,8 @@ typedef struct kernels {
 
 /* Floats of scratch that attention_f32 needs. */
 int64_t attention_scratch(int64_t S, int64_t D);
+/* Bytes of scratch that attention_u8s8 needs. */
+int64_t attention_u8s8_scratch(int64_t S, int64_t D);
 
 /* The row of an ISA; the caller knows that the CPU runs it. NULL for a number that is none. */
 const kernels *kernels_for(int isa);

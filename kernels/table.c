@@ -4,6 +4,8 @@
 #include "../engine/perigee.h"
 #include "attention/attention.h"
 #include "attention/scratch.h"
+#include "attention_u8s8/attention_u8s8.h"
+#include "attention_u8s8/scratch.h"
 #include "gemm_f32/gemm_f32.h"
 #include "gemm_u8s8/layout.h"
 #include "rows/rows.h"
@@ -22,6 +24,7 @@ static const kernels table[PGEE_ISAS] = {
             .quantize = quantize_ref,
             .range = range_ref,
             .attention_f32 = attention_f32_ref,
+            .attention_u8s8 = attention_u8s8_ref,
             .embed = embed_ref,
             .pool = pool_ref,
             .unit = unit_ref,
@@ -40,6 +43,7 @@ static const kernels table[PGEE_ISAS] = {
             .quantize = quantize_avx2,
             .range = range_avx2,
             .attention_f32 = attention_f32_avx2,
+            .attention_u8s8 = attention_u8s8_avx2,
             .embed = embed_avx2,
             .pool = pool_avx2,
             .unit = unit_avx2,
@@ -58,6 +62,7 @@ static const kernels table[PGEE_ISAS] = {
             .quantize = quantize_avx2,
             .range = range_avx2,
             .attention_f32 = attention_f32_avx2,
+            .attention_u8s8 = attention_u8s8_avxvnni,
             .embed = embed_avx2,
             .pool = pool_avx2,
             .unit = unit_avx2,
@@ -76,6 +81,7 @@ static const kernels table[PGEE_ISAS] = {
             .quantize = quantize_avx512vnni,
             .range = range_avx512vnni,
             .attention_f32 = attention_f32_avx512vnni,
+            .attention_u8s8 = attention_u8s8_avx512vnni,
             .embed = embed_avx512vnni,
             .pool = pool_avx512vnni,
             .unit = unit_avx512vnni,
@@ -94,6 +100,7 @@ static const kernels table[PGEE_ISAS] = {
             .quantize = quantize_avx512vnni,
             .range = range_avx512vnni,
             .attention_f32 = attention_f32_avx512vnni,
+            .attention_u8s8 = attention_u8s8_avx512vnni,
             .embed = embed_avx512vnni,
             .pool = pool_avx512vnni,
             .unit = unit_avx512vnni,
@@ -113,6 +120,7 @@ static const kernels table[PGEE_ISAS] = {
             .quantize = quantize_ref,
             .range = range_ref,
             .attention_f32 = attention_f32_ref,
+            .attention_u8s8 = attention_u8s8_ref,
             .embed = embed_ref,
             .pool = pool_ref,
             .unit = unit_ref,
@@ -123,3 +131,5 @@ static const kernels table[PGEE_ISAS] = {
 const kernels *kernels_for(int isa) { return isa >= 0 && isa < PGEE_ISAS ? &table[isa] : 0; }
 
 int64_t attention_scratch(int64_t S, int64_t D) { return scratch_floats(S, D); }
+
+int64_t attention_u8s8_scratch(int64_t S, int64_t D) { return scratch_bytes(S, D); }

@@ -26,3 +26,7 @@ static const float exp_tail[] = {
 static const float tanh_near[] = {
   -0x1.75e1cap-8f, 0x1.52269ap-6f, -0x1.b83c5ap-5f, 0x1.110726p-3f, -0x1.555532p-2f,
 };
+/* relative error of P(r) / 255: 0.0001; 255 exactly at 0 */
+static const float power_255[] = {
+  0x1.c0df74p+3f, 0x1.ee1c40p+5f, 0x1.619304p+7f, 0x1.fe0000p+7f,
+};

@@ -89,3 +89,10 @@ q = np.float32(q)
 v = np.linspace(1e-6, u1, 100001)
 e = np.max(np.abs((1 + v * polynomial.polyval(v, q.astype(float))) / (1 + f(v)) - 1))
 table("tanh_near", f"relative error of x + x * u * P(u): {e:.2g}", q)
+
+# 255 * 2^r = 255 + r P(r), |r| <= 1/2: what a probability of 8 bits can see
+p = minimax(lambda t: 255 * (np.exp2(t / 2) - 1), lambda t: np.exp2(-t / 2) / 255, 2, factor=lambda t: t / 2)
+p = np.float32([255] + [k * 2 ** i for i, k in enumerate(p)])
+r = np.linspace(-0.5, 0.5, 100001)
+e = np.max(np.abs(polynomial.polyval(r, p.astype(float)) / 255 / np.exp2(r) - 1))
+table("power_255", f"relative error of P(r) / 255: {e:.2g}; 255 exactly at 0", p)

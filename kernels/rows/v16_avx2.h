@@ -53,6 +53,7 @@ INLINE v16 vmul(v16 x, v16 y) { return (v16){_mm256_mul_ps(x.a, y.a), _mm256_mul
 INLINE v16 vdiv(v16 x, v16 y) { return (v16){_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
 INLINE v16 vfma(v16 x, v16 y, v16 z) { return (v16){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
 INLINE v16 vfnma(v16 x, v16 y, v16 z) { return (v16){_mm256_fnmadd_ps(x.a, y.a, z.a), _mm256_fnmadd_ps(x.b, y.b, z.b)}; }
+INLINE v16 vfms(v16 x, v16 y, v16 z) { return (v16){_mm256_fmsub_ps(x.a, y.a, z.a), _mm256_fmsub_ps(x.b, y.b, z.b)}; }
 INLINE v16 vmin(v16 x, v16 y) { return (v16){_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
 INLINE v16 vmax(v16 x, v16 y) { return (v16){_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
 INLINE v16 vabs(v16 x) {
@@ -104,6 +105,18 @@ INLINE v16i viload(const int32_t *p, int n) {
 INLINE v16i viadd(v16i x, v16i y) { return (v16i){_mm256_add_epi32(x.a, y.a), _mm256_add_epi32(x.b, y.b)}; }
 INLINE v16i visub(v16i x, v16i y) { return (v16i){_mm256_sub_epi32(x.a, y.a), _mm256_sub_epi32(x.b, y.b)}; }
 INLINE v16i vimul(v16i x, v16i y) { return (v16i){_mm256_mullo_epi32(x.a, y.a), _mm256_mullo_epi32(x.b, y.b)}; }
+INLINE v16i vimax(v16i x, v16i y) { return (v16i){_mm256_max_epi32(x.a, y.a), _mm256_max_epi32(x.b, y.b)}; }
+INLINE v16i vifirst(v16i x, v16i y, int n) {
+  return (v16i){_mm256_blendv_epi8(y.a, x.a, lanes_a(n)), _mm256_blendv_epi8(y.b, x.b, lanes_b(n))};
+}
+#define REDUCE(x, by8, by4)                                                   \
+  __m256i h = by8(x.a, x.b);                                                  \
+  __m128i q = by4(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1)); \
+  q = by4(q, _mm_shuffle_epi32(q, 0x4e));                                     \
+  return _mm_cvtsi128_si32(by4(q, _mm_shuffle_epi32(q, 0xb1)))
+INLINE int32_t visum(v16i x) { REDUCE(x, _mm256_add_epi32, _mm_add_epi32); }
+INLINE int32_t vigreatest(v16i x) { REDUCE(x, _mm256_max_epi32, _mm_max_epi32); }
+#undef REDUCE
 INLINE v16 vfloat(v16i x) { return (v16){_mm256_cvtepi32_ps(x.a), _mm256_cvtepi32_ps(x.b)}; }
 INLINE v16i vround(v16 x) { return (v16i){_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b)}; }
 INLINE void vstore_u8(uint8_t *p, v16i x, int n) {

@@ -28,6 +28,7 @@ INLINE v16 vmul(v16 a, v16 b) { return _mm512_mul_ps(a, b); }
 INLINE v16 vdiv(v16 a, v16 b) { return _mm512_div_ps(a, b); }
 INLINE v16 vfma(v16 a, v16 b, v16 c) { return _mm512_fmadd_ps(a, b, c); }
 INLINE v16 vfnma(v16 a, v16 b, v16 c) { return _mm512_fnmadd_ps(a, b, c); }
+INLINE v16 vfms(v16 a, v16 b, v16 c) { return _mm512_fmsub_ps(a, b, c); }
 INLINE v16 vmin(v16 a, v16 b) { return _mm512_min_ps(a, b); }
 INLINE v16 vmax(v16 a, v16 b) { return _mm512_max_ps(a, b); }
 INLINE v16 vabs(v16 a) { return _mm512_abs_ps(a); }
@@ -56,6 +57,10 @@ INLINE v16i viload(const int32_t *p, int n) { return n == 16 ? _mm512_loadu_si51
 INLINE v16i viadd(v16i a, v16i b) { return _mm512_add_epi32(a, b); }
 INLINE v16i visub(v16i a, v16i b) { return _mm512_sub_epi32(a, b); }
 INLINE v16i vimul(v16i a, v16i b) { return _mm512_mullo_epi32(a, b); }
+INLINE v16i vimax(v16i a, v16i b) { return _mm512_max_epi32(a, b); }
+INLINE v16i vifirst(v16i a, v16i b, int n) { return _mm512_mask_blend_epi32(lanes(n), b, a); }
+INLINE int32_t visum(v16i a) { return _mm512_reduce_add_epi32(a); }
+INLINE int32_t vigreatest(v16i a) { return _mm512_reduce_max_epi32(a); }
 INLINE v16 vfloat(v16i a) { return _mm512_cvtepi32_ps(a); }
 INLINE v16i vround(v16 a) { return _mm512_cvtps_epi32(a); }
 INLINE void vstore_u8(uint8_t *p, v16i a, int n) {

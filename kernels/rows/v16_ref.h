@@ -87,6 +87,11 @@ INLINE v16 vfnma(v16 a, v16 b, v16 c) {
   EACH c.x[i] = fmaf(-a.x[i], b.x[i], c.x[i]);
   return c;
 }
+/* a * b - c, rounded once. */
+INLINE v16 vfms(v16 a, v16 b, v16 c) {
+  EACH c.x[i] = fmaf(a.x[i], b.x[i], -c.x[i]);
+  return c;
+}
 /* As MINPS and MAXPS: b where a and b are equal or either is NaN. */
 INLINE v16 vmin(v16 a, v16 b) {
   EACH a.x[i] = a.x[i] < b.x[i] ? a.x[i] : b.x[i];
@@ -169,6 +174,26 @@ INLINE v16i visub(v16i a, v16i b) {
 INLINE v16i vimul(v16i a, v16i b) {
   EACH a.x[i] = (int32_t)((uint32_t)a.x[i] * (uint32_t)b.x[i]);
   return a;
+}
+INLINE v16i vimax(v16i a, v16i b) {
+  EACH a.x[i] = a.x[i] > b.x[i] ? a.x[i] : b.x[i];
+  return a;
+}
+/* The first n lanes of a, the rest of b. */
+INLINE v16i vifirst(v16i a, v16i b, int n) {
+  for (int i = 0; i < n; i++)
+    b.x[i] = a.x[i];
+  return b;
+}
+/* Over all lanes; the order of integers is free. */
+INLINE int32_t visum(v16i a) {
+  uint32_t sum = 0;
+  EACH sum += (uint32_t)a.x[i];
+  return (int32_t)sum;
+}
+INLINE int32_t vigreatest(v16i a) {
+  EACH a.x[0] = a.x[i] > a.x[0] ? a.x[i] : a.x[0];
+  return a.x[0];
 }
 INLINE v16 vfloat(v16i a) {
   v16 r;

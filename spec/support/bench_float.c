@@ -129,3 +129,18 @@ PUBLIC double spec_bench_attention(int isa, int64_t S, int64_t D, int64_t heads,
   block_free(x), block_free(y), block_free(scratch);
   return cycles;
 }
+
+/* The same in INT8. */
+PUBLIC double spec_bench_attention_u8s8(int isa, int64_t S, int64_t D, int64_t heads, int tries) {
+  int64_t H = heads * D, ld = (3 * H + 63) / 64 * 64;
+  block x = block_bytes(S * ld), y = block_new(S * H), scratch = block_bytes(attention_u8s8_scratch(S, D));
+  uint32_t seed = 1;
+  for (int64_t i = 0; i < S * ld; i++)
+    x.u[i] = (uint8_t)(1 + draw(&seed) % 255);
+  attention_u8s8 a = {
+      .q = x.u, .k = x.u + H, .v = x.u + 2 * H, .ld = ld, .S = S, .D = D, .scale = 1e-5f, .v_scale = 0.01f, .y = y.f, .ldy = H};
+  double cycles;
+  MEASURE(1, kernels_for(isa)->attention_u8s8(&a, 0, S, scratch.data));
+  block_free(x), block_free(y), block_free(scratch);
+  return cycles;
+}

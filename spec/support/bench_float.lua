@@ -9,11 +9,14 @@ local C = require("spec.support.native").cdef [[
   double spec_bench_epilogue(int isa, int integer, int activation, int per_row, int quantized, int tries);
   double spec_bench_rows(int isa, int normed, int64_t width, int mode, int tries);
   double spec_bench_attention(int isa, int64_t S, int64_t D, int64_t heads, int tries);
+  double spec_bench_attention_u8s8(int isa, int64_t S, int64_t D, int64_t heads, int tries);
 ]]
 
 local wanted = #arg > 0 and arg or { "avx2", "avx512vnni" }
 --- Multiply-adds a cycle: two FMA pipes.
-local LANES = { avx2 = 16, avx512vnni = 32, amx = 32 }
+local LANES = { avx2 = 16, avxvnni = 16, avx512vnni = 32, amx = 32 }
+--- u8 by s8: two vpdpbusd a cycle, or two vpmaddwd.
+local INT8_LANES = { avx2 = 32, avxvnni = 64, avx512vnni = 128, amx = 128 }
 
 --- Rows, K, panels, megabytes of weights to go through (0: the same ones each time).
 local SHAPES = { { 6, 64, 1, 0 }, { 32, 384, 6, 0 }, { 126, 1024, 16, 0 }, { 32, 384, 6, 128 }, { 128, 1024, 4, 128 } }
@@ -59,6 +62,9 @@ for _, name in ipairs(wanted) do
       local cycles = C.spec_bench_attention(isa, S, D, heads, 60)
       local times = cycles * lanes / (2 * S * S * D)
       line("attention S %d D %d: %.0f cycles a head, %.2f times its multiply-adds", S, D, cycles, times)
+      local int8 = C.spec_bench_attention_u8s8(isa, S, D, heads, 60)
+      line("  in INT8: %.0f cycles, %.2f times its multiply-adds, %.2f times as fast", int8,
+        int8 * (INT8_LANES[name] or 1) / (2 * S * S * D), cycles / int8)
     end
   end
 end

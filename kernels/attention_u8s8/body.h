@@ -1,0 +1,153 @@
+/* body.h: INT8 attention; included by ref.c, avx2.c, avxvnni.c and avx512vnni.c after their v16 and these, which differ:
+ *
+ *   element                what a probability and a widened query are stored as
+ *   TILE_M                 rows of a tile
+ *   tile(c, ldc, start, a, lda, b, groups, m, columns)   c[m][16 * columns] = start[...] + a[m][4 * groups] times a panel of
+ *                          groups of 4 by 64 columns; m up to TILE_M, columns 1 to 4
+ *   widen(to, from, ld, D, rows, &ld)   the queries as elements: `to`, or `from` itself
+ *   pack_keys16(to, from, ld)           16 channels of 16 keys of ld bytes: 4 groups of 16 keys by 4, each minus 128
+ *   pack_values16(to, from, ld)         16 channels of 4 keys: one group of 16 columns by 4, each minus 128
+ *   probability(s, top, c)              p of 16 scores; may be anything that store_p cuts to 0 to 255
+ *   store_p(to, a, b, c, d)             64 of them; returns their sums over some lanes
+ *
+ * kernels/README.md writes down the arithmetic, scratch.h the scratch. Sums are integers, so their order is free; a query's bits
+ * depend on nothing but its own row, the keys and the values, so neither the blocks nor q0 and q1 matter.
+ */
+#include <string.h>
+
+#include "attention_u8s8.h"
+#include "scratch.h"
+
+/* A block of up to 16 rows by 16 bytes, filled up with the byte that stands for 0. */
+INLINE const uint8_t *padded(uint8_t *to, const uint8_t *from, int64_t ld, int64_t rows, int64_t width) {
+  memset(to, 128, 16 * 16);
+  for (int64_t i = 0; i < rows; i++)
+    memcpy(to + 16 * i, from + i * ld, (size_t)width);
+  return to;
+}
+
+INLINE int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
+
+static void pack_keys(int8_t *keys, const attention_u8s8 *a) {
+  int64_t panel = key_groups(a->D) * GROUP;
+  uint8_t block[16 * 16];
+  for (int64_t s = 0; s < a->S; s += 16)
+    for (int64_t d = 0; d < a->D; d += 16) {
+      int64_t rows = at_most(a->S - s, 16), width = at_most(a->D - d, 16);
+      int8_t *to = keys + s / 64 * panel + d / 4 * GROUP + s % 64 * 4;
+      const uint8_t *from = a->k + s * a->ld + d;
+      if (rows == 16 && width == 16)
+        pack_keys16(to, from, a->ld);
+      else
+        pack_keys16(to, padded(block, from, a->ld, rows, width), 16);
+    }
+}
+
+static void pack_values(int8_t *values, const attention_u8s8 *a) {
+  int64_t panel = groups_of(a->S) * GROUP;
+  uint8_t block[16 * 16];
+  for (int64_t s = 0; s < a->S; s += 4)
+    for (int64_t d = 0; d < a->D; d += 16) {
+      int64_t rows = at_most(a->S - s, 4), width = at_most(a->D - d, 16);
+      int8_t *to = values + d / 64 * panel + s / 4 * GROUP + d % 64 * 4;
+      const uint8_t *from = a->v + s * a->ld + d;
+      if (rows == 4 && width == 16)
+        pack_values16(to, from, a->ld);
+      else
+        pack_values16(to, padded(block, from, a->ld, rows, width), 16);
+    }
+}
+
+/* c[rows][n] = start[n] + a[rows][4 * groups] b, tile by tile. */
+INLINE void multiply(int32_t *c, int64_t ldc, const int32_t *start, const element *a, int64_t lda, const int8_t *b,
+                     int64_t groups, int64_t rows, int64_t n) {
+  for (int64_t t = 0; t < rows; t += TILE_M)
+    tile(c + t * ldc, ldc, start, a + t * lda, lda, b, groups, (int)at_most(rows - t, TILE_M), (int)((n + 15) / 16));
+}
+
+/* A row of 128 times the keys is what q's zero point adds to a score. */
+static void start_scores(int32_t *start, const int8_t *keys, int64_t S, int64_t D) {
+  static const int32_t zeros[64];
+  element zero_points[4 * 16];
+  for (int i = 0; i < 64; i++)
+    zero_points[i] = 128;
+  int64_t groups = groups_of(D), panel = key_groups(D) * GROUP;
+  for (int64_t s = 0; s < S; s += 64) {
+    int32_t sum[64];
+    memset(start + s, 0, 64 * sizeof *start);
+    for (int64_t g = 0; g < groups; g += 16) {
+      multiply(sum, 64, zeros, zero_points, 64, keys + s / 64 * panel + g * GROUP, at_most(groups - g, 16), 1,
+               S - s < 64 ? S - s : 64);
+      for (int64_t i = 0; i < 64 && i < S - s; i++)
+        start[s + i] -= sum[i];
+    }
+  }
+}
+
+INLINE int32_t row_top(const int32_t *s, int64_t S) {
+  v16i least = visplat(INT32_MIN), most = least;
+  LANES(S, most = vimax(most, n == 16 ? viload(s + k, 16) : vifirst(viload(s + k, n), least, n)));
+  return vigreatest(most);
+}
+
+/* 16 probabilities of which there are `left`. */
+INLINE v16i some(const int32_t *s, v16i top, v16 c, int64_t left) {
+  return left <= 0 ? visplat(0) : vifirst(probability(viload(s, 16), top, c), visplat(0), (int)at_most(left, 16));
+}
+
+/* The probabilities of a row; returns their sum. */
+INLINE int32_t row_p(element *p, const int32_t *s, int32_t most, float scale, int64_t S) {
+  v16i top = visplat(most), sum = visplat(0);
+  v16 c = vsplat(scale);
+  int64_t k = 0;
+  for (; k + 64 <= S; k += 64)
+    sum = viadd(sum, store_p(p + k, probability(viload(s + k, 16), top, c), probability(viload(s + k + 16, 16), top, c),
+                             probability(viload(s + k + 32, 16), top, c), probability(viload(s + k + 48, 16), top, c)));
+  if (k < S)
+    sum = viadd(sum, store_p(p + k, some(s + k, top, c, S - k), some(s + k + 16, top, c, S - k - 16),
+                             some(s + k + 32, top, c, S - k - 32), some(s + k + 48, top, c, S - k - 48)));
+  return visum(sum);
+}
+
+/* y = float(c) * factor, stored or quantized: columns d0 to d0 + width of query t. */
+INLINE void store_context(const attention_u8s8 *a, const int32_t *c, float factor, int64_t t, int64_t d0, int64_t width) {
+  const quantizer *z = &a->quantize;
+  v16 f = vsplat(factor);
+  if (a->y)
+    LANES(width, vstore(a->y + t * a->ldy + d0 + k, vmul(vfloat(viload(c + k, n)), f), n));
+  if (z->mode == QUANTIZE_STATIC)
+    LANES(width, store_quantized(z->q + t * z->ldq + d0 + k, vmul(vmul(vfloat(viload(c + k, n)), f), vload(z->mul + d0 + k, n)),
+                                 vsplat((float)z->lo), vsplat((float)z->hi), visplat(z->zero), n));
+}
+
+void NAME(attention_u8s8)(const attention_u8s8 *a, int64_t q0, int64_t q1, void *scratch) {
+  static const int32_t zeros[64];
+  int64_t S = a->S, D = a->D, ld = panels_of(S) * 64, ldq;
+  int8_t *keys = scratch, *values = keys + keys_bytes(S, D);
+  int32_t *start = (int32_t *)(void *)(values + values_bytes(S, D)), *scores = start + ld;
+  element *p = (element *)(void *)(scores + BLOCK_QUERIES * ld);
+  uint16_t *wide = (uint16_t *)(void *)p + BLOCK_QUERIES * ld;
+  int32_t *context = (int32_t *)(void *)(wide + queries_bytes(D) / 2);
+  float c = a->scale * 0x1.715476p0f; /* log2 e */
+  pack_keys(keys, a);
+  pack_values(values, a);
+  start_scores(start, keys, S, D);
+  for (int64_t t = q0; t < q1; t += BLOCK_QUERIES) {
+    int64_t rows = at_most(q1 - t, BLOCK_QUERIES);
+    int32_t top[BLOCK_QUERIES];
+    float factor[BLOCK_QUERIES];
+    const element *q = widen(wide, a->q + t * a->ld, a->ld, D, rows, &ldq);
+    for (int64_t s = 0; s < S; s += 64)
+      multiply(scores + s, ld, start + s, q, ldq, keys + s / 64 * key_groups(D) * GROUP, groups_of(D), rows, at_most(S - s, 64));
+    for (int64_t i = 0; i < rows; i++) /* a loop of its own: the probabilities need not wait for their row's maximum */
+      top[i] = row_top(scores + i * ld, S);
+    for (int64_t i = 0; i < rows; i++)
+      factor[i] = a->v_scale / (float)row_p(p + i * ld, scores + i * ld, top[i], c, S);
+    for (int64_t d = 0; d < D; d += 64) {
+      int64_t n = at_most(D - d, 64);
+      multiply(context, 64, zeros, p, ld, values + d / 64 * groups_of(S) * GROUP, groups_of(S), rows, n);
+      for (int64_t i = 0; i < rows; i++)
+        store_context(a, context + i * 64, factor[i], t + i, d, n);
+    }
+  }
+}
