@@ -56,8 +56,8 @@ function M.list(path)
   return read(path, "[", "a list")
 end
 
---- A table as JSON text.
-M.encode = cjson.encode
+--- A table as JSON text, and back.
+M.encode, M.decode = cjson.encode, cjson.decode
 
 --- Whether there is something at that path that can be opened.
 function M.exists(path)

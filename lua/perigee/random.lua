@@ -66,7 +66,7 @@ local Checkpoint = {}
 Checkpoint.__index = Checkpoint
 
 --- The parameter of that name, of any shape that is asked for: around 1 for what multiplies in a norm, else around 0.
-function Checkpoint:tensor(name, shape)
+function Checkpoint.tensor(_, name, shape)
   local t, n = tensor.new("F32", shape), 1
   for _, size in ipairs(shape) do
     n = n * size

@@ -63,17 +63,35 @@ local function packed(batch, first, last)
   return plan.packed_batch(last - first, starts, batch.ids + token, batch.types + token)
 end
 
+-- Calls f(space, chunk, first, last) for each chunk of a batch of inputs.lua, with a workspace that it fits in.
+local function each_chunk(self, batch, f)
+  for first, last in batch:chunks(self.budget or default_budget()) do
+    local chunk = packed(batch, first, last)
+    f(workspace(self, chunk), chunk, first, last)
+  end
+end
+
 --- Runs a batch of inputs.lua. For each chunk, visit(output, first, last, token) is called: output(name) is the tensor of that
 -- output, valid until visit returns; first to last (excluded, from 0) are its sequences, token the first one's first token.
 function Runner:run(batch, visit)
-  for first, last in batch:chunks(self.budget or default_budget()) do
-    local chunk = packed(batch, first, last)
-    local space = workspace(self, chunk)
+  each_chunk(self, batch, function(space, chunk, first, last)
     space:run(chunk)
     visit(function(name)
       return space:output(self.outputs[name])
     end, first, last, batch.starts[first])
-  end
+  end)
+end
+
+--- Runs it and returns the seconds that each step of the plan took over all chunks, and how many chunks there were.
+function Runner:profile(batch)
+  local sums, chunks = {}, 0
+  each_chunk(self, batch, function(space, chunk)
+    for i, seconds in ipairs(space:profile(chunk)) do
+      sums[i] = (sums[i] or 0) + seconds
+    end
+    chunks = chunks + 1
+  end)
+  return sums, chunks
 end
 
 --- Bytes of the workspace, 0 before the first run.

@@ -1,0 +1,156 @@
+--- Workload: what a bench times, an encoder's last hidden states of some batches, one after another.
+local bench = require "perigee.bench"
+local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local C = pgee.C
+local percentile = bench.percentile
+
+local workload = {}
+
+local Workload = {}
+Workload.__index = Workload
+
+--- From an encoder and a list of batches that inputs.batch made.
+function workload.new(encoder, batches)
+  local self = setmetatable({ encoder = encoder, batches = batches, tokens = 0, longest = 0 }, Workload)
+  for _, batch in ipairs(batches) do
+    self.tokens = self.tokens + batch.T
+    self.longest = math.max(self.longest, batch.T)
+  end
+  self.runner = encoder:runner "hidden"
+  self.width = encoder.model.config.hidden_size
+  self.hidden = ffi.new("float[?]", self.longest * self.width)
+  return self
+end
+
+--- Runs one of its batches; the hidden states are then in self.hidden, F32 [T][H]. What ran in one piece is left in the workspace
+-- unless `copy`.
+function Workload:run(batch, copy)
+  self.runner:run(batch, function(output, first, last, token)
+    if copy or last - first < batch.n then
+      local rows = output "hidden"
+      ffi.copy(self.hidden + token * self.width, rows:pointer(), #rows * self.width * 4)
+      rows:release()
+    end
+  end)
+end
+
+--- Runs all batches again and again: for at least `seconds` and three times. Returns in seconds
+--   batch   of one batch: { n =, min =, median =, p90 =, p99 = }
+--   all     of all of them: { n =, min =, median = }
+function Workload:time(seconds)
+  local each, all, start = {}, {}, nil
+  for round = 0, math.huge do
+    if round == 1 then -- round 0 warms up
+      each, all, start = {}, {}, C.pgee_seconds()
+    elseif round > 3 and C.pgee_seconds() - start >= seconds then
+      break
+    end
+    local began = C.pgee_seconds()
+    for _, batch in ipairs(self.batches) do
+      local from = C.pgee_seconds()
+      self:run(batch)
+      each[#each + 1] = C.pgee_seconds() - from
+    end
+    all[#all + 1] = C.pgee_seconds() - began
+  end
+  table.sort(each)
+  table.sort(all)
+  return {
+    batch = {
+      n = #each, min = each[1], median = percentile(each, 0.5), p90 = percentile(each, 0.9), p99 = percentile(each, 0.99),
+    },
+    all = { n = #all, min = all[1], median = percentile(all, 0.5) },
+  }
+end
+
+---- Where the time goes -----------------------------------------------------------------------------------------------
+
+-- Multiply-adds of the batches' attention: scores and sums of values.
+local function attention_work(self)
+  local sum = 0
+  for _, batch in ipairs(self.batches) do
+    for b = 1, batch.n do
+      sum = sum + (batch.starts[b] - batch.starts[b - 1]) ^ 2
+    end
+  end
+  return 2 * sum * self.width
+end
+
+-- The steps of the plan as what they are called and do: { op =, name =, precision =, work = multiply-adds, bytes = weights }. A
+-- linear's name has * in place of the layer's number; all else is called by its operator.
+local function steps_of(self)
+  local linears, at, list = self.runner.lowered.linears, 0, {}
+  for i, op in ipairs(self.runner.plan:steps()) do
+    local step = { op = op, name = op, work = op == "attention" and attention_work(self) or 0, bytes = 0 }
+    if op == "linear" then
+      at = at + 1
+      local node, w = linears[at].node, linears[at].args.w
+      step.name = (#node.parts > 1 and node.site and node.site.name or node.parts[1].name):gsub("%.%d+%.", ".*.")
+      step.work, step.bytes, step.precision = self.tokens * w.N * w.K, w.bytes, node.precision
+    end
+    list[i] = step
+  end
+  return list
+end
+
+--- Multiply-adds of linears and attention in one run of all batches.
+function Workload:work()
+  local sum = 0
+  for _, step in ipairs(steps_of(self)) do
+    sum = sum + step.work
+  end
+  return sum
+end
+
+-- The seconds of each step over all batches, and the number of chunks that they were run in.
+local function profile_once(self)
+  local sums, chunks = {}, 0
+  for _, batch in ipairs(self.batches) do
+    local seconds, count = self.runner:profile(batch)
+    chunks = chunks + count
+    for i, s in ipairs(seconds) do
+      sums[i] = (sums[i] or 0) + s
+    end
+  end
+  return sums, chunks
+end
+
+-- Steps of one name as one.
+local function grouped(steps)
+  local groups, list = {}, {}
+  for _, step in ipairs(steps) do
+    local group = groups[step.name]
+    if not group then
+      group = { op = step.op, name = step.name, precision = step.precision, steps = 0, seconds = 0, work = 0, bytes = 0 }
+      groups[step.name] = group
+      list[#list + 1] = group
+    end
+    group.steps = group.steps + 1
+    for _, key in ipairs { "seconds", "work", "bytes" } do
+      group[key] = group[key] + step[key]
+    end
+  end
+  return list
+end
+
+--- Runs all batches `rounds` times, step by step, takes each step's least time, and adds up those of one name. Returns a list of
+-- { op =, name =, precision =, steps =, seconds =, work = multiply-adds, bytes = of weights that are read }, what takes longest
+-- first. Looking at the clock after each step costs a little.
+function Workload:profile(rounds)
+  local steps = steps_of(self)
+  for round = 1, rounds do
+    local seconds, chunks = profile_once(self)
+    for i, step in ipairs(steps) do
+      step.seconds = math.min(step.seconds or seconds[i], seconds[i])
+      step.bytes = round == 1 and step.bytes * chunks or step.bytes
+    end
+  end
+  local list = grouped(steps)
+  table.sort(list, function(a, b)
+    return a.seconds > b.seconds
+  end)
+  return list
+end
+
+return workload

@@ -1,0 +1,288 @@
+#!/usr/bin/env luajit
+--- How fast a model runs here, and how that compares with what the CPU can do at most.
+--
+--   luajit recipes/bench.lua FOLDER                            one text of 128 tokens, static INT8
+--   luajit recipes/bench.lua --random bert-large --batch 8     no checkpoint needed: random weights
+--   luajit recipes/bench.lua FOLDER --lengths FILE --batch 32  texts of these lengths, one a line, in batches as they come
+--   luajit recipes/bench.lua FOLDER --threads 1 --instances 4  four processes side by side that share the weights
+--
+-- It calibrates on random ids: times do not depend on what the numbers are. Pin it to compare: taskset -c 0 luajit ...
+local here = arg[0]:match "^(.*)/[^/]*$" or "."
+package.path = ("%s/?.lua;%s/../lua/?.lua;%s/../lua/?/init.lua;"):format(here, here, here) .. package.path
+local argparse = require "argparse"
+local bench = require "perigee.bench"
+local cjson = require "cjson"
+local common = require "common"
+local ffi = require "ffi"
+local inputs = require "perigee.inputs"
+local perigee = require "perigee"
+local pgee = require "perigee.ffi"
+local random = require "perigee.random"
+local report = require "perigee.report"
+local workload = require "perigee.workload"
+local C, check = pgee.C, pgee.check
+
+local function fail(...)
+  error(string.format(...), 0)
+end
+
+---- Arguments ---------------------------------------------------------------------------------------------------------
+
+local function positive(text)
+  local n = tonumber(text)
+  return n and n > 0 and n < math.huge and n or nil, "expected a number above 0, got " .. text
+end
+
+local function arguments()
+  local names = {}
+  for name in pairs(random.configs) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  local parser = argparse("bench", "Times a model and compares it with what the CPU can do.")
+  parser:argument("model", "Folder of a Hugging Face checkpoint"):args "?"
+  parser:option("--random", "Random weights of this shape instead"):choices(names)
+  parser:option("--mode", "Precision of the linears", "static"):choices { "f32", "static", "dynamic" }
+  parser:option("--batch", "Texts in a batch", 1, common.count)
+  parser:option("--tokens", "Tokens of each. Default: 128, or all positions if those are fewer", nil, common.count)
+  parser:option("--lengths", "File of lengths in tokens, one a line, in place of --tokens; batches are taken as they come")
+  parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, common.count)
+  parser:option("--instances", "Processes side by side, each pinned to as many CPUs as it has threads", nil, common.count)
+  parser:option "--isa":argname "<name>":description "Instruction set: ref, avx2, avxvnni, avx512vnni, amx. Default: the best"
+  parser:option("--alpha", "SmoothQuant's alpha, 0 to 1. Default: the mode's", nil, tonumber)
+  parser:option("--budget", "Most tokens run at once; larger batches go in pieces. Default: the library's", nil, common.count)
+  parser:option("--seconds", "How long to time, at least", 2, positive)
+  parser:flag("--profile", "Print where the time goes")
+  parser:flag("--json", "Print one JSON object instead of text")
+  parser:flag("--lockstep", "Print ready, then on a line 'go' run the ids once and print the seconds, "
+    .. "on 'save PATH' write the hidden states")
+  parser:option("--ids", "File of batch x tokens int32 token ids, for --lockstep")
+  return parser:parse()
+end
+
+local function check_arguments(args)
+  if (args.model ~= nil) == (args.random ~= nil) then
+    fail "expected the folder of a checkpoint or --random with a shape, and not both"
+  elseif args.lengths and args.tokens then
+    fail "--lengths says how many tokens there are: expected no --tokens"
+  elseif (args.ids ~= nil) ~= (args.lockstep ~= nil) then
+    fail "--lockstep and --ids need each other"
+  elseif args.lockstep and (args.lengths or args.instances) then
+    fail "--lockstep runs one batch of --tokens in one process: expected no --lengths and no --instances"
+  elseif args.alpha and args.mode == "f32" then
+    fail "--alpha is for INT8: expected no --mode f32"
+  end
+end
+
+local function set_isa(name)
+  local names = {}
+  for isa = 0, C.PGEE_ISAS - 1 do
+    names[#names + 1] = ffi.string(C.pgee_isa_name(isa))
+    if names[#names] == name then
+      return check(C.pgee_isa_set(isa))
+    end
+  end
+  fail("--isa is '%s', expected one of %s", name, table.concat(names, ", "))
+end
+
+---- What is timed -----------------------------------------------------------------------------------------------------
+
+-- The model in the precision asked for.
+local function encoder_of(model, args)
+  if args.mode == "f32" then
+    return model
+  end
+  local sample = bench.inputs(8, math.min(128, model.positions), model.vocabulary)
+  local stats = model:calibrate(sample, { progress = false })
+  local q = model:quantize { activations = args.mode, alpha = args.alpha, stats = stats }
+  stats:release()
+  return q
+end
+
+local function read_lengths(path, positions)
+  local lengths = {}
+  for line in perigee.lines(path) do
+    local n = tonumber(line)
+    if not (n and n >= 1 and n <= positions and n % 1 == 0) then
+      fail("%s, line %d: '%s', expected a number of tokens from 1 to %d", path, #lengths + 1, line, positions)
+    end
+    lengths[#lengths + 1] = n
+  end
+  return #lengths > 0 and lengths or fail("%s has no lengths", path)
+end
+
+local function tokens_of(model, args)
+  local tokens = args.tokens or math.min(128, model.positions)
+  return tokens <= model.positions and tokens
+    or fail("--tokens is %d, expected at most %d, the positions that the model has", tokens, model.positions)
+end
+
+local function read_ids(path, B, S)
+  local file = assert(io.open(path, "rb"))
+  local bytes = file:read "*a"
+  file:close()
+  if #bytes ~= B * S * 4 then
+    fail("%s has %d bytes, expected %d x %d int32, %d bytes", path, #bytes, B, S, B * S * 4)
+  end
+  local ids, list = ffi.cast("const int32_t *", bytes), {}
+  for b = 1, B do
+    list[b] = { ids = {} }
+    for s = 1, S do
+      list[b].ids[s] = ids[(b - 1) * S + s - 1]
+    end
+  end
+  return list
+end
+
+local function inputs_of(model, args)
+  if args.lengths then
+    return bench.inputs_of(read_lengths(args.lengths, model.positions), model.vocabulary)
+  elseif args.ids then
+    return read_ids(args.ids, args.batch, tokens_of(model, args))
+  end
+  return bench.inputs(args.batch, tokens_of(model, args), model.vocabulary)
+end
+
+-- Batches of inputs.lua, of up to `size` inputs each.
+local function batches_of(model, list, size)
+  local batches = {}
+  for i, input in ipairs(list) do
+    if i % size == 1 or size == 1 then
+      batches[#batches + 1] = inputs.new(model)
+    end
+    batches[#batches]:add(input)
+  end
+  return batches
+end
+
+---- In lockstep with somebody else ------------------------------------------------------------------------------------
+
+local function save(load, path)
+  local batch = load.batches[1]
+  load:run(batch, true)
+  local file = assert(io.open(path, "wb"))
+  assert(file:write(ffi.string(load.hidden, batch.T * load.width * 4)))
+  assert(file:close())
+end
+
+local function lockstep(load)
+  io.stdout:setvbuf "line"
+  print "ready"
+  for line in io.lines() do
+    local path = line:match "^save (.+)"
+    if path then
+      save(load, path)
+      print "saved"
+    elseif line == "go" then
+      local began = C.pgee_seconds()
+      load:run(load.batches[1])
+      print(("%.9f"):format(C.pgee_seconds() - began))
+    else
+      fail("expected a line 'go' or 'save PATH', got '%s'", line)
+    end
+  end
+end
+
+---- Printing ----------------------------------------------------------------------------------------------------------
+
+local function line(name, ...)
+  print(("%-11s "):format(name) .. string.format(...))
+end
+
+local function percent(share)
+  return share and ("%.1f %%"):format(100 * share) or "-"
+end
+
+local function print_described(r)
+  local kernels = {}
+  for name, count in pairs(r.kernels) do
+    kernels[#kernels + 1] = ("%s (%d linears)"):format(name, count)
+  end
+  table.sort(kernels)
+  line("model", "%s, %s", r.model, r.mode)
+  if r.settings then
+    line("settings", "%s", r.settings)
+  end
+  line("CPU", "%s; ISA %s; oneDNN %s", r.cpu, r.isa, r.onednn or "not found")
+  line("threads", "%d; affinity %s", r.threads, table.concat(r.affinity, " "))
+  line("kernels", "%s", table.concat(kernels, ", "))
+  line("work", "%d tokens in %d batches of %d, %.2f G multiply-adds", r.tokens, r.batches, r.batch, r.multiply_adds / 1e9)
+end
+
+local function print_profile(r)
+  local rows, total = { { "step ", "linear ", "steps", "ms", "of all", "GOPS", "of peak" } }, 0
+  for _, g in ipairs(r.profile) do
+    total = total + g.seconds
+  end
+  for i, g in ipairs(r.profile) do
+    rows[i + 1] = {
+      g.op .. (g.precision and " " .. g.precision or ""), g.op == "linear" and g.name or "", ("%d"):format(g.steps),
+      ("%.3f"):format(g.seconds * 1e3), percent(g.seconds / total), g.gops and ("%.0f"):format(g.gops) or "", percent(g.share),
+    }
+  end
+  print("\n" .. report.table(rows))
+end
+
+local function print_measured(r)
+  local p, b, all = r.peaks, r.time.batch, r.time.all
+  line("peaks", "INT8 %s GOPS, FP32 %s GFLOPS, memory %.1f GB/s", p.int8 and ("%.0f"):format(p.int8 / 1e9) or "-",
+    p.f32 and ("%.0f"):format(p.f32 / 1e9) or "-", p.read / 1e9)
+  line("batch, ms", "min %.3f, median %.3f, p90 %.3f, p99 %.3f (%d runs)", b.min * 1e3, b.median * 1e3, b.p90 * 1e3, b.p99 * 1e3,
+    b.n)
+  if r.batches > 1 then
+    line("all, ms", "min %.2f, median %.2f (%d runs)", all.min * 1e3, all.median * 1e3, all.n)
+  end
+  line("speed", "%.0f tokens a second; %s of the %s peak; weights read at %s of memory's", r.tokens_per_second,
+    percent(r.share.peak), r.settings and "INT8" or "FP32", percent(r.share.read))
+  line("memory", "weights %.1f MB, runs %.1f MB", r.memory.weights / 1e6, r.memory.workspace / 1e6)
+end
+
+local function print_together(r)
+  for i, one in ipairs(r.instances) do
+    local b = one.time.batch
+    line("instance " .. i, "CPU %s: median %.3f ms, p99 %.3f ms, %.0f tokens a second; memory: %.1f MB of its own, %.1f MB with "
+      .. "its share of the rest", table.concat(one.affinity, " "), b.median * 1e3, b.p99 * 1e3, one.tokens_per_second,
+      one.memory.own / 1e6, one.memory.with_share / 1e6)
+  end
+  line("together", "%.0f tokens a second", r.tokens_per_second)
+end
+
+common.main(function()
+  local args = arguments()
+  check_arguments(args)
+  if args.isa then
+    set_isa(args.isa)
+  end
+  if args.threads then
+    perigee.threads(args.threads)
+  end
+  local model = perigee.load(args.random and random.checkpoint(args.random) or args.model, { budget = args.budget })
+  local batches = batches_of(model, inputs_of(model, args), args.batch)
+  local encoder = encoder_of(model, args)
+  local function make()
+    return workload.new(encoder, batches)
+  end
+  if args.lockstep then
+    return lockstep(make())
+  end
+
+  local right, wrong = bench.verify(encoder)
+  local result = args.instances and bench.together(args.instances, make, args.seconds) or bench.measure(make(), args.seconds)
+  result.mode, result.batch = args.mode, args.batch
+  result.check = right and ("inputs that differ have outputs that differ, %s the reference's"):format(
+    args.mode == "f32" and "close to" or "equal to") or "WRONG: " .. wrong
+
+  if args.json then
+    print(cjson.encode(result))
+  else
+    print_described(result);
+    (result.instances and print_together or print_measured)(result)
+    line("check", "%s", result.check)
+    if args.profile and result.profile then
+      print_profile(result)
+    end
+  end
+  if not right then
+    os.exit(1)
+  end
+end)
