@@ -102,7 +102,7 @@ describe("attention_u8s8", function()
         C.spec_attention_u8s8_error(case(S, D, { quantized = 1, scale = scale / (5400 * math.sqrt(D)) }), unrounded, rounded, q)
         local text = ("S %d D %d scale %g: off by %g, with rounded p by %g, q by %g"):format(S, D, scale, unrounded[0],
           rounded[0], q[0])
-        assert(unrounded[0] < 0.06 and rounded[0] < 0.005 and q[0] < 0.501, text)
+        assert(unrounded[0] < 0.07 and rounded[0] < 0.005 and q[0] < 0.501, text)
         assert(S == 1 or rounded[0] > 0, text)
       end
     end
