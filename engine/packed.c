@@ -9,6 +9,7 @@
 #include "packed.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "../kernels/gemm_u8s8/layout.h"
 #include "memory.h"
@@ -129,6 +130,12 @@ static int packed_new(pgee_packed **out, int dtype, int64_t K, int64_t N) {
 
 /* ---- Packing ------------------------------------------------------------------------------------------------------ */
 
+/* Four at a time, on any CPU: a change of settings packs again all that depends on it. Rows are padded with zeros to 64. */
+typedef float v4 __attribute__((vector_size(16)));
+typedef int32_t v4i __attribute__((vector_size(16)));
+typedef uint32_t v4u __attribute__((vector_size(16)));
+typedef uint64_t v2l __attribute__((vector_size(16)));
+
 typedef struct packing {
   const pgee_tensor *const *weights;
   int count, per;
@@ -137,33 +144,46 @@ typedef struct packing {
   _Atomic int nonfinite;
 } packing;
 
+static int64_t padded_row(int64_t K) { return round_up(K, BLOCK_K); }
+
 static void load_row(const packing *w, int64_t n, float *row) {
+  int64_t K = w->p->K, k = 0;
   weights_row(row, w->weights, n);
-  for (int64_t k = 0; w->s && k < w->p->K; k++)
+  memset(row + K, 0, (size_t)(padded_row(K) - K) * sizeof *row);
+  if (!w->s)
+    return;
+  for (v4 v, f; k + 4 <= K; k += 4) {
+    memcpy(&v, row + k, sizeof v);
+    memcpy(&f, w->s + k, sizeof f);
+    v *= f;
+    memcpy(row + k, &v, sizeof v);
+  }
+  for (; k < K; k++)
     row[k] *= w->s[k];
 }
 
-/* Largest magnitude; notes what is not finite. */
+/* Largest magnitude; notes what is not finite. Magnitudes are ordered as their bits are, infinity and NaN above all numbers. */
 static float row_absmax(packing *w, const float *row) {
-  float most = 0;
-  uint32_t bad = 0;
-  for (int64_t k = 0; k < w->p->K; k++) {
-    float v = magnitude(row[k]);
-    bad |= nonfinite_bit(v);
-    most = v > most ? v : most;
+  v4i most = {0};
+  for (int64_t k = 0; k < padded_row(w->p->K); k += 4) {
+    v4i bits;
+    memcpy(&bits, row + k, sizeof bits);
+    bits &= 0x7fffffff;
+    v4i more = bits > most;
+    most = (bits & more) | (most & ~more);
   }
-  if (bad >> 31)
+  int32_t bits = most[0];
+  for (int i = 1; i < 4; i++)
+    bits = most[i] > bits ? most[i] : bits;
+  float absmax;
+  memcpy(&absmax, &bits, sizeof absmax);
+  if (is_nonfinite(absmax))
     w->nonfinite = 1;
-  return most;
+  return absmax;
 }
 
-/* From the rows' largest magnitudes to scales, in place. */
-static void set_scales(const packing *w, float *scales) {
-  if (w->per == PGEE_PER_ROW) {
-    for (int64_t n = 0; n < w->p->N; n++)
-      scales[n] = usable_scale(scales[n] / 127);
-    return;
-  }
+/* From the rows' largest magnitudes to one scale for each weight, in place. */
+static void set_tensor_scales(const packing *w, float *scales) {
   for (int i = 0; i < w->count; i++) {
     int64_t rows = w->weights[i]->shape[0];
     float most = 0;
@@ -175,20 +195,34 @@ static void set_scales(const packing *w, float *scales) {
   }
 }
 
+/* 64 inputs of a row into their places in a block; returns their sums in four parts. Adding 1.5 * 2^23 rounds to the nearest, ties
+ * to even, and leaves q in the lowest bits. */
+static v4u pack_block(int8_t *to, const float *row, float scale) {
+  const v4 divisor = {scale, scale, scale, scale}, round = {12582912.0f, 12582912.0f, 12582912.0f, 12582912.0f};
+  v4u sum = {0};
+  for (int group = 0; group < 16; group++) {
+    v4 v;
+    memcpy(&v, row + 4 * group, sizeof v);
+    v4u q = (v4u)(v / divisor + round) - 0x4b400000;
+    sum += q;
+    v2l pairs = (v2l)(q & 0xff); /* a byte in each half of both */
+    pairs |= pairs >> 24;
+    uint32_t bytes = (uint16_t)pairs[0] | (uint32_t)pairs[1] << 16;
+    memcpy(to + group * GROUP_BYTES, &bytes, sizeof bytes);
+  }
+  return sum;
+}
+
 /* At most 127 in magnitude: |w| / (absmax / 127) is 127 to within an ulp, and if the scale is 1 |w| is less than 2^-119. A scale
  * above the normal range's reciprocal cannot be: absmax / 127 is less than 2^122. */
 static void pack_row_s8(packing *w, int64_t n, const float *row) {
   pgee_packed *p = w->p;
-  int8_t *bytes = p->bytes_held->data;
-  int64_t kblocks = round_up(p->K, BLOCK_K) / BLOCK_K;
-  float scale = p->scales[n];
-  int32_t sum = 0;
-  for (int64_t k = 0; k < p->K; k++) {
-    int q = (int)round_even(row[k] / scale);
-    bytes[packed_index(n, k, kblocks)] = (int8_t)q;
-    sum += q;
-  }
-  ((int32_t *)p->sums_held->data)[n] = sum;
+  int64_t kblocks = padded_row(p->K) / BLOCK_K;
+  int8_t *to = (int8_t *)p->bytes_held->data + packed_index(n, 0, kblocks);
+  v4u sum = {0};
+  for (int64_t block = 0; block < kblocks; block++)
+    sum += pack_block(to + block * BLOCK_BYTES, row + block * BLOCK_K, p->scales[n]);
+  ((uint32_t *)p->sums_held->data)[n] = sum[0] + sum[1] + sum[2] + sum[3];
 }
 
 static void pack_s8(void *work, const context *c) {
@@ -200,12 +234,16 @@ static void pack_s8(void *work, const context *c) {
   for (int64_t n = first * PANEL; n < last; n++) {
     load_row(w, n, row);
     scales[n] = row_absmax(w, row);
+    if (w->per == PGEE_PER_ROW) {
+      scales[n] = usable_scale(scales[n] / 127);
+      pack_row_s8(w, n, row);
+    }
   }
-  team_barrier(c);
-  if (w->nonfinite)
+  if (w->per == PGEE_PER_ROW)
     return;
+  team_barrier(c);
   if (c->thread == 0)
-    set_scales(w, scales);
+    set_tensor_scales(w, scales);
   team_barrier(c);
   for (int64_t n = first * PANEL; n < last; n++) {
     load_row(w, n, row);
@@ -213,22 +251,29 @@ static void pack_s8(void *work, const context *c) {
   }
 }
 
+enum { F32_ROWS = 16 }; /* packed together: their floats of one input fill a line */
+
 static void pack_f32(void *work, const context *c) {
   packing *w = work;
-  float *row = (float *)c->scratch, *bytes = w->p->bytes_held->data;
-  int64_t first, last, panel = w->p->panel_bytes / (int64_t)sizeof *bytes;
+  int64_t K = w->p->K, stride = padded_row(K), panel = w->p->panel_bytes / (int64_t)sizeof(float), first, last;
+  float *rows = (float *)c->scratch, *bytes = w->p->bytes_held->data;
   share(c, w->p->panels, &first, &last);
   last = least(last * PANEL, w->p->N);
-  for (int64_t n = first * PANEL; n < last; n++) {
-    load_row(w, n, row);
-    row_absmax(w, row);
-    for (int64_t k = 0; k < w->p->K; k++)
-      bytes[n / PANEL * panel + k * PANEL + n % PANEL] = row[k];
+  for (int64_t n = first * PANEL; n < last; n += F32_ROWS) {
+    int64_t count = least(F32_ROWS, last - n);
+    for (int64_t i = 0; i < count; i++) {
+      load_row(w, n + i, rows + i * stride);
+      row_absmax(w, rows + i * stride);
+    }
+    float *to = bytes + n / PANEL * panel + n % PANEL;
+    for (int64_t k = 0; k < K; k++)
+      for (int64_t i = 0; i < count; i++)
+        to[k * PANEL + i] = rows[i * stride + k];
   }
 }
 
 static int pack(pgee_packed **out, packing *w, int dtype, phase *f) {
-  int64_t K = w->weights[0]->shape[1], scratch_bytes = round_up(K * (int64_t)sizeof(float), 64);
+  int64_t K = w->weights[0]->shape[1], scratch_bytes = padded_row(K) * (dtype == PGEE_S8 ? 1 : F32_ROWS) * (int64_t)sizeof(float);
   int threads;
   TRY(pgee_threads(&threads));
   TRY(packed_new(&w->p, dtype, K, weights_rows(w->weights, w->count)));
