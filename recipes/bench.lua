@@ -54,9 +54,9 @@ local function arguments()
   parser:option("--seconds", "How long to time, at least", 2, positive)
   parser:flag("--profile", "Print where the time goes")
   parser:flag("--json", "Print one JSON object instead of text")
-  parser:flag("--lockstep", "Print ready, then on a line 'go' run the ids once and print the seconds, "
-    .. "on 'save PATH' write the hidden states")
-  parser:option("--ids", "File of batch x tokens int32 token ids, for --lockstep")
+  parser:flag("--lockstep", "Print ready; then on a line 'go' run once and print the seconds, on 'save PATH' write the hidden "
+    .. "states, F32 [tokens][H], and print saved")
+  parser:option("--ids", "File of all int32 token ids, for --lockstep")
   return parser:parse()
 end
 
@@ -67,8 +67,8 @@ local function check_arguments(args)
     fail "--lengths says how many tokens there are: expected no --tokens"
   elseif (args.ids ~= nil) ~= (args.lockstep ~= nil) then
     fail "--lockstep and --ids need each other"
-  elseif args.lockstep and (args.lengths or args.instances) then
-    fail "--lockstep runs one batch of --tokens in one process: expected no --lengths and no --instances"
+  elseif args.lockstep and args.instances then
+    fail "--lockstep runs in one process: expected no --instances"
   elseif args.alpha and args.mode == "f32" then
     fail "--alpha is for INT8: expected no --mode f32"
   end
@@ -111,36 +111,35 @@ local function read_lengths(path, positions)
   return #lengths > 0 and lengths or fail("%s has no lengths", path)
 end
 
-local function tokens_of(model, args)
-  local tokens = args.tokens or math.min(128, model.positions)
-  return tokens <= model.positions and tokens
-    or fail("--tokens is %d, expected at most %d, the positions that the model has", tokens, model.positions)
+-- How many tokens each text has.
+local function lengths_of(model, args)
+  if args.lengths then
+    return read_lengths(args.lengths, model.positions)
+  end
+  local tokens, lengths = args.tokens or math.min(128, model.positions), {}
+  if tokens > model.positions then
+    fail("--tokens is %d, expected at most %d, the positions that the model has", tokens, model.positions)
+  end
+  for i = 1, args.batch do
+    lengths[i] = tokens
+  end
+  return lengths
 end
 
-local function read_ids(path, B, S)
+-- The texts, from a file of all their ids.
+local function read_ids(path, lengths)
   local file = assert(io.open(path, "rb"))
   local bytes = file:read "*a"
   file:close()
-  if #bytes ~= B * S * 4 then
-    fail("%s has %d bytes, expected %d x %d int32, %d bytes", path, #bytes, B, S, B * S * 4)
-  end
-  local ids, list = ffi.cast("const int32_t *", bytes), {}
-  for b = 1, B do
-    list[b] = { ids = {} }
-    for s = 1, S do
-      list[b].ids[s] = ids[(b - 1) * S + s - 1]
+  local ids, at, list = ffi.cast("const int32_t *", bytes), 0, {}
+  for i, length in ipairs(lengths) do
+    list[i] = { ids = {} }
+    for j = 1, at + length <= #bytes / 4 and length or 0 do
+      list[i].ids[j] = ids[at + j - 1]
     end
+    at = at + length
   end
-  return list
-end
-
-local function inputs_of(model, args)
-  if args.lengths then
-    return bench.inputs_of(read_lengths(args.lengths, model.positions), model.vocabulary)
-  elseif args.ids then
-    return read_ids(args.ids, args.batch, tokens_of(model, args))
-  end
-  return bench.inputs(args.batch, tokens_of(model, args), model.vocabulary)
+  return #bytes == at * 4 and list or fail("%s has %d bytes, expected %d for %d int32", path, #bytes, at * 4, at)
 end
 
 -- Batches of inputs.lua, of up to `size` inputs each.
@@ -158,10 +157,11 @@ end
 ---- In lockstep with somebody else ------------------------------------------------------------------------------------
 
 local function save(load, path)
-  local batch = load.batches[1]
-  load:run(batch, true)
   local file = assert(io.open(path, "wb"))
-  assert(file:write(ffi.string(load.hidden, batch.T * load.width * 4)))
+  for _, batch in ipairs(load.batches) do
+    load:run(batch, true)
+    assert(file:write(ffi.string(load.hidden, batch.T * load.width * 4)))
+  end
   assert(file:close())
 end
 
@@ -175,7 +175,7 @@ local function lockstep(load)
       print "saved"
     elseif line == "go" then
       local began = C.pgee_seconds()
-      load:run(load.batches[1])
+      load:once()
       print(("%.9f"):format(C.pgee_seconds() - began))
     else
       fail("expected a line 'go' or 'save PATH', got '%s'", line)
@@ -257,7 +257,9 @@ common.main(function()
     perigee.threads(args.threads)
   end
   local model = perigee.load(args.random and random.checkpoint(args.random) or args.model, { budget = args.budget })
-  local batches = batches_of(model, inputs_of(model, args), args.batch)
+  local lengths = lengths_of(model, args)
+  local list = args.ids and read_ids(args.ids, lengths) or bench.inputs_of(lengths, model.vocabulary)
+  local batches = batches_of(model, list, args.batch)
   local encoder = encoder_of(model, args)
   local function make()
     return workload.new(encoder, batches)

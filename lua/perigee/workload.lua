@@ -35,6 +35,17 @@ function Workload:run(batch, copy)
   end)
 end
 
+--- Runs all batches. each: a list that gets the seconds of every one, or nil.
+function Workload:once(each)
+  for _, batch in ipairs(self.batches) do
+    local from = C.pgee_seconds()
+    self:run(batch)
+    if each then
+      each[#each + 1] = C.pgee_seconds() - from
+    end
+  end
+end
+
 --- Runs all batches again and again: for at least `seconds` and three times. Returns in seconds
 --   batch   of one batch: { n =, min =, median =, p90 =, p99 = }
 --   all     of all of them: { n =, min =, median = }
@@ -47,11 +58,7 @@ function Workload:time(seconds)
       break
     end
     local began = C.pgee_seconds()
-    for _, batch in ipairs(self.batches) do
-      local from = C.pgee_seconds()
-      self:run(batch)
-      each[#each + 1] = C.pgee_seconds() - from
-    end
+    self:once(each)
     all[#all + 1] = C.pgee_seconds() - began
   end
   table.sort(each)

@@ -283,6 +283,12 @@ describe("recipes/bench.lua", function()
     local model = perigee.load(embedder)
     local hidden = model:hidden(list)
     assert.are.equal(models.read(out), ffi.string(hidden:pointer(), 6 * 32 * 4))
+    text, status = run(("%s --lockstep --batch 1 --lengths %s --mode f32 --ids %s"):format(embedder, files.write "2\n4\n", path),
+      "go\\nsave " .. out .. "\\n")
+    assert.are.equal(0, status, text)
+    list = { { ids = { 5, 6 } }, { ids = { 7, 8, 9, 10 } } }
+    hidden = model:hidden(list)
+    assert.are.equal(models.read(out), ffi.string(hidden:pointer(), 6 * 32 * 4))
     model:release()
     text, status = run(("%s --lockstep --batch 2 --tokens 3 --mode f32 --ids '%s'"):format(embedder, path), "stop\\n")
     assert.are.equal(1, status)
@@ -310,8 +316,8 @@ describe("recipes/bench.lua", function()
       [embedder .. " --lockstep"] = "--lockstep and --ids need each other",
       [embedder .. " --ids /dev/null"] = "--lockstep and --ids need each other",
       [embedder .. " --lockstep --ids /nowhere"] = "/nowhere: No such file or directory",
-      [embedder .. " --lockstep --ids " .. short] = "has 4 bytes, expected 1 x 64 int32, 256 bytes",
-      [embedder .. " --lockstep --instances 2 --ids " .. short] = "--lockstep runs one batch of --tokens in one process",
+      [embedder .. " --lockstep --ids " .. short] = "has 4 bytes, expected 256 for 64 int32",
+      [embedder .. " --lockstep --instances 2 --ids " .. short] = "--lockstep runs in one process: expected no --instances",
     } do
       local text, status = run(words)
       assert.are.equal(1, status, text)
