@@ -97,7 +97,8 @@ local function command(state, line)
   if not commands[name] then
     return false, (":%s is none of :help, :quit, :save"):format(name)
   end
-  return commands[name](state, argument)
+  local ran, ok, message = pcall(commands[name], state, argument)
+  return ran and ok, ran and message or ok
 end
 
 ---- Lines -------------------------------------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ local function run(state, text)
   else
     complain(result[1])
   end
-  return result.ok
+  return result.ok, result.interrupted
 end
 
 -- A text of one or more lines: true or false, whether it ran; nil at the end of the input.
@@ -127,7 +128,7 @@ local function entry(state)
     elseif line == nil then
       if #lines > 0 then
         complain(("stdin:%d: the input ends where `%s` is not complete"):format(state.sitting.line, lines[1]))
-        return not state.interactive and false or #lines > 0 or nil
+        return false
       end
       return nil
     end
@@ -153,7 +154,10 @@ local function setup(state, lines)
       io.write(state.shown_prompt, line, "\n")
       io.flush()
     end
-    if not run(state, line) then
+    local ok, interrupted = run(state, line)
+    if interrupted and state.interactive then
+      break -- the prompt has what was made so far
+    elseif not ok then
       return false
     end
   end
@@ -165,9 +169,6 @@ local function loop(state)
   while not state.done do
     local ok = entry(state)
     if ok == nil then
-      if state.interactive then
-        io.write "\n"
-      end
       return 0
     elseif not ok then
       state.input:forget()

@@ -82,26 +82,23 @@ function complete.sites(sitting)
   return names.sorted(found)
 end
 
--- Names with dots, up to the next dot after what all of them share.
+-- Of names with dots: the only one, whole; else what all of them share; else each up to its next dot. Second result: whether it
+-- is whole.
 local function by_part(list, prefix)
-  local common = list[1] or ""
-  for _, name in ipairs(list) do
-    while name:sub(1, #common) ~= common do
-      common = common:sub(1, -2)
-    end
+  if #list <= 1 then
+    return list, true
   end
-  if #common > #prefix and #list > 1 then
+  local common = names.common(list)
+  if #common > #prefix then
     return { common }, false
   end
   local parts, seen = {}, {}
   for _, name in ipairs(list) do
-    local part = name:match("^[^.]*%.?", #prefix + 1)
-    if not seen[part] then
-      seen[part] = true
-      parts[#parts + 1] = prefix .. part
-    end
+    local part = prefix .. name:match("^[^.]*%.?", #prefix + 1)
+    parts[#parts + 1] = not seen[part] and part or nil
+    seen[part] = true
   end
-  return parts, #parts == 1 and parts[1] == list[1]
+  return parts, false
 end
 
 -- What stands before a string that names a site or linear, and before one that names a file.
@@ -147,11 +144,9 @@ local function owner_of(text)
   end
 end
 
-local function setting_names(before)
-  if before:find "[:.]set%s*%(?[^()]*{[^{}]*$" or before:find "[:.]quantize%s*%(?%s*{[^{}]*$" then
-    return names.sorted(settings.new().values)
-  end
-  return {}
+-- Whether what is typed is the name of a setting: a key of the table that is given to set or quantize.
+local function names_setting(before)
+  return before:find "[{,]%s*$" and (before:find "[:.]set%s*%(?[^()]*{[^{}]*$" or before:find "[:.]quantize%s*%(?%s*{[^{}]*$")
 end
 
 local function in_code(text, sitting)
@@ -169,13 +164,15 @@ local function in_code(text, sitting)
     end
     return list, word
   end
-  local all = {}
-  for _, source in ipairs { sitting:names(), KEYWORDS, setting_names(before) } do
-    for _, name in ipairs(source) do
-      all[name] = true
-    end
+  if names_setting(before) then
+    return filter(names.sorted(settings.new().values), word), word
   end
-  return filter(names.sorted(all), word), word
+  local list = sitting:names()
+  for _, keyword in ipairs(KEYWORDS) do
+    list[#list + 1] = keyword
+  end
+  table.sort(list)
+  return filter(list, word), word
 end
 
 --- What can stand at the end of a text: a list of what its last word can become, how many bytes that word has, and what follows

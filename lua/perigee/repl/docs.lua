@@ -131,7 +131,7 @@ local function overview(functions, prefix)
   for _, name in ipairs(names.sorted(functions)) do
     local text, call = docs.of_function(functions[name])
     if text then
-      local first = text:gsub("\n", " "):match "^(.-[^.]%.)%f[%s\0]" or text:gsub("\n", " ")
+      local first = (text:gsub("\n", " ") .. " "):match "^(.-[^.]%.)%s" or text:gsub("\n", " ")
       lines[#lines + 1] = "  " .. prefix .. name .. call .. "\n      " .. first
     end
   end
@@ -162,13 +162,22 @@ local function functions_of(x)
   return found
 end
 
+-- The file of an object's class: where the functions of its metatable are.
+local function class_path(x)
+  local metatable = names.metatable(x) or {}
+  for _, name in ipairs { "__tostring", unpack(names.sorted(metatable)) } do
+    local f = rawget(metatable, name)
+    if type(f) == "function" and where(f) then
+      return (where(f))
+    end
+  end
+end
+
 local function describe_table(name, x, as_module)
   local functions = functions_of(x)
-  local _, any = next(functions)
-  local path = as_module and module_path(as_module) or any and where(any)
-  local header = path and path:find "perigee" and header_of(path)
-  local parts = { header or ("%s is %s"):format(name, pgee.describe(x)) }
-  if any then
+  local path = as_module and module_path(as_module) or class_path(x)
+  local parts = { path and header_of(path) or ("%s is %s"):format(name, pgee.describe(x)) }
+  if next(functions) then
     parts[2] = overview(functions, name .. (as_module and "." or ":"))
   end
   return table.concat(parts, "\n\n")

@@ -1,8 +1,9 @@
 --- Input: lines from a terminal, edited with GNU readline if it is there, or from a file or pipe.
 --
--- input.open() returns an object with read(prompt), which returns a line, nil at the end, or false if Ctrl-C was pressed, and
--- close(). Ctrl-C is seen as the engine's interrupt flag: whoever opens a terminal has called pgee.catch_interrupts.
+-- input.open() returns an object with read(prompt), which returns a line, nil at the end, or false if Ctrl-C was pressed,
+-- forget() and close(). Ctrl-C is seen as the engine's interrupt flag: whoever opens a terminal has called catch_interrupts.
 local ffi = require "ffi"
+local names = require "perigee.repl.names"
 local pgee = require "perigee.ffi"
 local terminal = require "perigee.terminal"
 local C = pgee.C
@@ -43,7 +44,11 @@ function Plain:read(prompt)
       return false
     end
   end
-  return io.read "*l"
+  local line = io.read "*l"
+  if self.terminal and not line then
+    io.stderr:write "\n"
+  end
+  return line
 end
 
 function Plain.close() end
@@ -58,16 +63,18 @@ pgee.declare [[
   void *malloc(size_t bytes);
   char *strdup(const char *text);
 
-  extern const char *rl_readline_name, *rl_completer_word_break_characters;
+  extern const char *rl_readline_name, *rl_completer_word_break_characters, *rl_basic_quote_characters;
   extern char *rl_line_buffer;
   extern int rl_point, rl_completion_append_character, rl_attempted_completion_over;
   extern char **(*rl_attempted_completion_function)(const char *word, int first, int last);
+  int rl_initialize(void);
   void rl_callback_handler_install(const char *prompt, void (*take)(char *line));
   void rl_callback_read_char(void);
   void rl_callback_handler_remove(void);
   void rl_callback_sigcleanup(void);
   void rl_free_line_state(void);
   void rl_reset_screen_size(void);
+  char *rl_variable_value(const char *name);
   char *rl_filename_completion_function(const char *text, int again);
   void using_history(void);
   void add_history(const char *line);
@@ -114,16 +121,6 @@ local function list_files(library, prefix)
   end
 end
 
-local function common_beginning(list)
-  local common = list[1]
-  for _, word in ipairs(list) do
-    while word:sub(1, #common) ~= common do
-      common = common:sub(1, -2)
-    end
-  end
-  return common
-end
-
 -- What readline takes: what all candidates begin with, the candidates, NULL. readline's word begins at byte `first` of the text,
 -- ours may begin before it or after.
 local function to_readline(text, first, list, length)
@@ -132,7 +129,7 @@ local function to_readline(text, first, list, length)
   for i, word in ipairs(list) do
     words[i] = start < first and word:sub(first - start + 1) or text:sub(first + 1, start) .. word
   end
-  table.insert(words, 1, common_beginning(words))
+  table.insert(words, 1, names.common(words))
   if #words == 2 then
     words[2] = nil
   end
@@ -207,6 +204,9 @@ function Edited:read(prompt)
   if #self.pasted == 0 then
     local text = edit(self, prompt)
     if not text then
+      if self.ended and ffi.string(self.library.rl_variable_value "enable-bracketed-paste") ~= "on" then
+        io.write "\n" -- else it has ended the line itself
+      end
       return text
     end
     for line in (text .. "\n"):gmatch "(.-)\n" do
@@ -249,7 +249,9 @@ local function open_edited(library, complete)
   open = self
   library.rl_readline_name = "perigee"
   library.rl_completer_word_break_characters = " \t\n\"'`(){}[]=<>,;+-*/%^#~.:?!&|\\@$"
+  library.rl_basic_quote_characters = "" -- or it closes a string after a part of a name
   library.rl_attempted_completion_function = callbacks.complete
+  library.rl_initialize() -- without it the size of the screen is not known, and asking for it never ends
   library.using_history()
   library.stifle_history(KEEP)
   if self.history then

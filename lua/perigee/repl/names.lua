@@ -4,6 +4,17 @@ local pgee = require "perigee.ffi"
 
 local names = {}
 
+--- What all words of a list begin with.
+function names.common(list)
+  local common = list[1] or ""
+  for _, word in ipairs(list) do
+    while word:sub(1, #common) ~= common do
+      common = common:sub(1, -2)
+    end
+  end
+  return common
+end
+
 --- A source file's path for people: from the current folder if it is below it.
 function names.path(source)
   local path, folder = pgee.absolute((source:gsub("^[@=]", ""))), pgee.absolute "." .. "/"
@@ -41,27 +52,28 @@ local function add(found, x, seen)
   end
 end
 
-local function add_listed(found, metatable, x)
-  local list = type(metatable) == "table" and rawget(metatable, "__names")
-  for _, t in ipairs(list and list(x) or {}) do
-    add(found, t, {})
+--- The metatable of an object, of the library's included; nil if there is none.
+function names.metatable(x)
+  if type(x) == "table" then
+    local metatable = debug.getmetatable(x)
+    return type(metatable) == "table" and metatable or nil
+  elseif type(x) == "cdata" then
+    for _, class in ipairs(pgee.classes) do
+      if class.is(x) then
+        return class.metatable
+      end
+    end
   end
 end
 
 --- The names that can follow a value, in order.
 function names.of(x)
-  local found = {}
-  if type(x) == "string" then
-    add(found, string, {})
-  elseif type(x) == "table" then
-    add(found, x, {})
-    add_listed(found, debug.getmetatable(x), x)
-  elseif type(x) == "cdata" then
-    for _, class in ipairs(pgee.classes) do
-      if class.is(x) then
-        add(found, class.metatable.__index, {})
-        add_listed(found, class.metatable, x)
-      end
+  local found, metatable = {}, names.metatable(x)
+  add(found, type(x) == "string" and string or x, {})
+  if metatable then
+    add(found, rawget(metatable, "__index"), {})
+    for _, t in ipairs(rawget(metatable, "__names") and metatable.__names(x) or {}) do
+      add(found, t, {})
     end
   end
   return names.sorted(found)

@@ -119,7 +119,7 @@ local function inline(x, style, depth, above)
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
--- A list of nothing but numbers as aligned columns, or nil.
+-- A list of nothing but numbers as aligned columns, or nil if it is another table.
 local function grid(t, style, indent)
   local cells, wide = {}, 0
   for i = 1, #t do
@@ -154,11 +154,11 @@ end
 -- On as many lines as it takes. The first begins at column `at`, the others at `indent`.
 local function block(x, style, indent, at, depth, above)
   local line = inline(x, style, depth, above)
-  if at + terminal.width(line) <= style.columns or type(x) ~= "table" or object(x, style) or above[x] or depth > DEPTH then
+  local whole = type(x) ~= "table" or object(x, style) or above[x] or depth > DEPTH
+  local numbers = not whole and grid(x, style, indent)
+  if whole or at + terminal.width(line) <= style.columns and not (numbers and #x > ENTRIES) then
     return terminal.cut(line, style.columns - at)
-  end
-  local numbers = grid(x, style, indent)
-  if numbers then
+  elseif numbers then
     return numbers
   end
   above[x] = true

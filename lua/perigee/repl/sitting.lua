@@ -72,18 +72,22 @@ end
 -- A function that runs the text, as an expression if it is one, its text as it is kept, and whether it is a statement. Else nil
 -- and the message, or nil alone if the text is not complete. line: the number of its first line, for messages.
 local function compile(text, line, env)
-  local before, name = ("\n"):rep(line - 1), "=" .. CHUNK
-  local expression = text:gsub("^%s*=", "")
-  local f, no_expression = load(before .. "return " .. expression, name, "t", env)
+  local function compiled(...)
+    return load(("\n"):rep(line - 1) .. table.concat { ... }, "=" .. CHUNK, "t", env)
+  end
+  local expression = text:gsub("^%s*=", ""):gsub("^%s*return%f[^%w_]", "")
+  local f, no_expression = compiled("return ", expression)
   if f then
-    return f, expression
+    -- As it is, it would be a tail call, which leaves no trace; `...` is a function that returns what it is given.
+    local bare = expression:gsub("[%s;]+$", "")
+    return compiled("return (...)(", bare, ")") or compiled("return (...)(", bare, "\n)") or f, expression
   end
   local statement = unlocal(text)
-  local g, message = load(before .. statement, name, "t", env)
+  local g, message = compiled(statement)
   if g then
     return g, statement, true
   end
-  local goes_on = (no_expression .. message):find("near '<eof>'", 1, true)
+  local goes_on = (no_expression .. message):gsub("unfinished string near '<eof>'", ""):find("near '<eof>'", 1, true)
   return nil, not goes_on and message or nil
 end
 
@@ -96,6 +100,8 @@ local function is_ours(info)
   return here ~= nil and info.source:sub(1, #here + 1) == "@" .. here
 end
 
+local stopped -- by poll, since a text began to run
+
 -- Runs every so many instructions: an interrupt stops what was typed, or a file it runs, and never Perigee's own code between two
 -- runs of the engine, which would be left half done.
 local function poll()
@@ -104,6 +110,7 @@ local function poll()
     if not info or is_ours(info) or info.what == "C" then
       debug.sethook(poll, "", 1) -- at the next chance
     else
+      stopped = true
       error("interrupted", 0)
     end
   end
@@ -114,29 +121,33 @@ end
 local function traceback(message, chunk)
   local own = tostring(message):match "^(.-):%d+: "
   own = own and here and (own:find(here, 1, true) or own:find "^%.%.%..*/perigee/")
-  local frames, level = {}, 3
+  local frames, level = {}, 4 -- above this, pcall, and the handler
   while true do
     local info = debug.getinfo(level, "Slnf")
-    if not info or info.func == chunk then
+    if not info or info.func == chunk or info.source == "@" .. (here or "") .. "repl/sitting.lua" then
       break
     elseif info.what ~= "C" and (own or not is_ours(info)) then
       frames[#frames + 1] = ("  %s:%d: in %s"):format(info.source == "=" .. CHUNK and CHUNK or names.path(info.source),
-        info.currentline, info.name and info.name ~= "?" and info.name or "a function")
+        info.currentline, info.name and info.name ~= "?" and info.name or "the function of line " .. info.linedefined)
     end
     level = level + 1
   end
-  if #frames > 0 then
-    local info = debug.getinfo(level, "Sl")
-    frames[#frames + 1] = info and ("  %s:%d"):format(CHUNK, info.currentline) or nil
+  local info = debug.getinfo(level, "lf")
+  if #frames > 0 and info and info.func == chunk then
+    frames[#frames + 1] = ("  %s:%d"):format(CHUNK, info.currentline)
   end
   return #frames > 0 and "\n" .. table.concat(frames, "\n") or ""
+end
+
+local function values(...)
+  return ...
 end
 
 local function pack(ok, ...)
   return { ok = ok, n = select("#", ...), ... }
 end
 
--- Calls f. If interrupts are listened to, so does it: code that was compiled looks at no hook, so what is typed is not compiled.
+-- Calls f, which is stopped by an interrupt if the sitting is: code that was compiled looks at no hook, so what is typed is not.
 local function call(self, f)
   local function failed(message)
     if C.pgee_interrupted() ~= 0 then
@@ -146,13 +157,16 @@ local function call(self, f)
     return tostring(message) .. (ok and trace or "")
   end
   if not self.interruptible then
-    return pack(xpcall(f, failed))
+    return pack(xpcall(f, failed, values))
   end
   jit.off(f, true)
-  C.pgee_interrupt(0)
+  stopped = false
   debug.sethook(poll, "", 1000)
-  local result = pack(xpcall(f, failed))
+  local result = pack(xpcall(f, failed, values))
   debug.sethook()
+  if result.ok and stopped then -- and the error caught by a pcall
+    result = { ok = false, n = 1, "interrupted" }
+  end
   return result
 end
 
@@ -209,11 +223,12 @@ function Sitting:recipe()
   for _, entry in ipairs(self.entries) do
     local code = entry.code
     if entry.kind == "shown" then
-      code = code:gsub("^return%f[%W]%s*", "")
       local stop = code:find("--", 1, true) and "\n)" or ")" -- what follows a comment stands on a line of its own
       code = last .. "perigee_show(" .. code:gsub("[%s;]+$", "") .. stop
     elseif entry.kind == "hidden" then
-      code = "_ = " .. code:gsub("^return%f[%W]%s*", "")
+      code = "_ = " .. code
+    elseif code:find "^%(" then -- it would be read as a call of what stands before it
+      code = "do\n" .. code .. "\nend"
     end
     lines[#lines + 1] = code
   end
