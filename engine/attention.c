@@ -1,4 +1,4 @@
-/* attention.c: softmax(Q K^T scale) V for each sequence and head.
+/* attention.c: softmax(Q K^T scale) V for each sequence and head, in FP32 or, of U8, in INT8.
  *
  * The work is a list of rows, query by query, head by head, sequence by sequence. A row of a sequence of length S costs S.
  * Threads take contiguous parts of the list of equal cost; a part may begin and end in the middle of a head.
@@ -7,9 +7,36 @@
 #include "operator.h"
 #include "status.h"
 
+enum { MOST = 32768 }; /* tokens of a sequence, channels of a head, in INT8: sums of products stay below 2^31 */
+
+static int is_u8(const pgee_attention_args *a) { return a->qkv->dtype == PGEE_U8; }
+
+/* One factor for each head, such that products with `by` are positive, finite and not denormal. */
+static int head_scales(const pgee_tensor *t, const char *what, int64_t heads, float by) {
+  TRY(expect_vector(t, what, heads));
+  for (int64_t h = 0; h < heads; h++) {
+    float x = floats(t)[h * t->stride];
+    if (!(x > 0) || !is_normal(x) || !is_normal(x * by))
+      return fail(PGEE_ARGUMENT, "%s[%lld] is %g, expected a positive number%s", what, (long long)h + 1, (double)x,
+                  by == 1 ? "" : ", times scale a normal float");
+  }
+  return PGEE_OK;
+}
+
+static int u8_check(const pgee_attention_args *a) {
+  TRY(expect_u8_stride(a->qkv, "qkv"));
+  if (a->qkv->shape[1] / 3 / a->heads > MOST)
+    return fail(PGEE_ARGUMENT, "a head of %lld channels, expected at most %d in INT8",
+                (long long)(a->qkv->shape[1] / 3 / a->heads), MOST);
+  if (!(a->scale > 0))
+    return fail(PGEE_ARGUMENT, "scale is %g, expected a positive number for U8 qkv", (double)a->scale);
+  TRY(head_scales(a->qk_scale, "qk_scale", a->heads, a->scale * 1.5f)); /* the kernel multiplies by log2 e */
+  return head_scales(a->v_scale, "v_scale", a->heads, 1);
+}
+
 static int check(const void *args) {
   const pgee_attention_args *a = args;
-  TRY(tensor_expect(a->qkv, "qkv", PGEE_F32, 2, -1, -1));
+  TRY(tensor_expect(a->qkv, "qkv", a->qkv && is_u8(a) ? PGEE_U8 : PGEE_F32, 2, -1, -1));
   int64_t width = a->qkv->shape[1], H = width / 3;
   if (a->qkv->rows == PGEE_SEQUENCES)
     return fail(PGEE_ARGUMENT, "qkv has a row for each sequence, expected one for each token");
@@ -18,6 +45,10 @@ static int check(const void *args) {
                 (long long)a->heads);
   if (is_nonfinite(a->scale))
     return fail(PGEE_ARGUMENT, "scale is not finite");
+  if (is_u8(a))
+    TRY(u8_check(a));
+  else if (a->qk_scale || a->v_scale)
+    return fail(PGEE_ARGUMENT, "qk_scale and v_scale are for U8 qkv, which is F32");
   if (a->y)
     TRY(expect_output_like(a->y, "y", PGEE_F32, a->qkv, H));
   else if (a->quantize.mode == 0)
@@ -26,15 +57,18 @@ static int check(const void *args) {
 }
 
 static int check_batch(const void *args, const pgee_batch *batch, int64_t S) {
-  (void)S;
-  return expect_tokens(((const pgee_attention_args *)args)->qkv, "qkv", batch);
+  const pgee_attention_args *a = args;
+  if (is_u8(a) && S > MOST)
+    return fail(PGEE_ARGUMENT, "a sequence of %lld tokens, expected at most %d in INT8", (long long)S, MOST);
+  return expect_tokens(a->qkv, "qkv", batch);
 }
 
 static int64_t head_width(const pgee_attention_args *a) { return a->qkv->shape[1] / 3 / a->heads; }
 
 static int64_t scratch(const void *args, int64_t T, int64_t S) {
   (void)T;
-  return attention_scratch(S, head_width(args)) * (int64_t)sizeof(float);
+  return is_u8(args) ? attention_u8s8_scratch(S, head_width(args))
+                     : attention_scratch(S, head_width(args)) * (int64_t)sizeof(float);
 }
 
 /* ---- Who does what ------------------------------------------------------------------------------------------------ */
@@ -81,8 +115,18 @@ static int next_rows(place *at, place end, const pgee_batch *batch, int64_t head
   return 1;
 }
 
-static void run_head(const pgee_attention_args *a, const context *c, place p, int64_t last) {
-  int64_t H = a->qkv->shape[1] / 3, D = head_width(a), start = c->batch->starts[p.sequence], column = p.head * D;
+/* What is the same in FP32 and INT8. */
+static quantizer head_quantizer(const pgee_attention_args *a, int64_t start, int64_t column) {
+  quantizer q = quantizer_lower(&a->quantize);
+  if (q.mode != QUANTIZE_NONE) {
+    q.q += start * q.ldq + column;
+    q.mul += column;
+  }
+  return q;
+}
+
+static void run_f32(const pgee_attention_args *a, const context *c, place p, int64_t last, int64_t start, int64_t column) {
+  int64_t H = a->qkv->shape[1] / 3;
   const float *q = floats(a->qkv) + start * a->qkv->stride + column;
   attention k = {
       .q = q,
@@ -90,17 +134,37 @@ static void run_head(const pgee_attention_args *a, const context *c, place p, in
       .v = q + 2 * H,
       .ld = a->qkv->stride,
       .S = length_of(c->batch, p.sequence),
-      .D = D,
+      .D = head_width(a),
       .scale = a->scale,
       .y = a->y ? floats(a->y) + start * a->y->stride + column : NULL,
       .ldy = stride_of(a->y),
-      .quantize = quantizer_lower(&a->quantize),
+      .quantize = head_quantizer(a, start, column),
   };
-  if (k.quantize.mode != QUANTIZE_NONE) {
-    k.quantize.q += start * k.quantize.ldq + column;
-    k.quantize.mul += column;
-  }
   c->k->attention_f32(&k, p.row, last, (float *)c->scratch);
+}
+
+static void run_u8(const pgee_attention_args *a, const context *c, place p, int64_t last, int64_t start, int64_t column) {
+  int64_t H = a->qkv->shape[1] / 3;
+  const uint8_t *q = (const uint8_t *)a->qkv->data + start * a->qkv->stride + column;
+  attention_u8s8 k = {
+      .q = q,
+      .k = q + H,
+      .v = q + 2 * H,
+      .ld = a->qkv->stride,
+      .S = length_of(c->batch, p.sequence),
+      .D = head_width(a),
+      .scale = floats(a->qk_scale)[p.head * a->qk_scale->stride] * a->scale,
+      .v_scale = floats(a->v_scale)[p.head * a->v_scale->stride],
+      .y = a->y ? floats(a->y) + start * a->y->stride + column : NULL,
+      .ldy = stride_of(a->y),
+      .quantize = head_quantizer(a, start, column),
+  };
+  c->k->attention_u8s8(&k, p.row, last, c->scratch);
+}
+
+static void run_head(const pgee_attention_args *a, const context *c, place p, int64_t last) {
+  int64_t start = c->batch->starts[p.sequence], column = p.head * head_width(a);
+  (is_u8(a) ? run_u8 : run_f32)(a, c, p, last, start, column);
 }
 
 static void run(const void *args, const context *c) {
@@ -127,6 +191,7 @@ const operator op_attention = {
     .name = "attention",
     .args_bytes = sizeof(pgee_attention_args),
     .fields = {FIELD(FIELD_READ, pgee_attention_args, qkv), FIELD(FIELD_WRITE, pgee_attention_args, y),
+               FIELD(FIELD_READ, pgee_attention_args, qk_scale), FIELD(FIELD_READ, pgee_attention_args, v_scale),
                QUANTIZER_FIELDS(pgee_attention_args)},
     .check = check,
     .needs_batch = needs_always,

@@ -313,11 +313,14 @@ typedef struct pgee_quantize_args {
   pgee_quantizer quantize;
 } pgee_quantize_args;
 
-/* softmax(Q K^T * scale) V for each sequence and head. */
+/* softmax(Q K^T * scale) V for each sequence and head. In INT8 if qkv is U8: Q, K and V have zero point 128 and a scale for each
+ * head, probabilities 8 bits; sequences of at most 32768 tokens. */
 typedef struct pgee_attention_args {
-  const pgee_tensor *qkv;       /* F32 [T][3H]: Q, K, V side by side, heads side by side in each */
+  const pgee_tensor *qkv;       /* F32 or U8 [T][3H]: Q, K, V side by side, heads side by side in each */
   int64_t heads;
   float scale;                  /* 1 / sqrt(D) */
+  const pgee_tensor *qk_scale;  /* U8 qkv: F32 [heads], a head's scale of Q times its scale of K; else NULL */
+  const pgee_tensor *v_scale;   /* U8 qkv: F32 [heads]; else NULL */
   pgee_tensor *y;               /* out F32 [T][H] or NULL if quantized */
   pgee_quantizer quantize;      /* static only */
 } pgee_attention_args;

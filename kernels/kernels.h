@@ -78,8 +78,8 @@ typedef struct attention {
   quantizer quantize; /* static or none; q, mul are already this head's */
 } attention;
 
-/* The same in INT8. A score is s = sum over d of (q - 128) (k - 128), exact; p is 255 exp((s - max s) scale) to the nearest
- * integer (kernels/README.md says how near); y = v_scale * sum p (v - 128) / sum p. scale, of a score, is
+/* The same in INT8. A score is s = sum over d of (q - 128) (k - 128), exact; p is 255 exp((s - max s) scale) rounded to an
+ * integer (kernels/README.md says how); y = v_scale * sum p (v - 128) / sum p. scale, of a score, is
  * the product of q's and k's scales and 1 / sqrt(D); it and v_scale are positive and finite. q's rows are readable up to D
  * rounded up to 4. S and D at most 32768. */
 typedef struct attention_u8s8 {

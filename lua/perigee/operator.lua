@@ -54,7 +54,10 @@ local operators = {
   },
   attention = {
     code = C.PGEE_ATTENTION, args = ffi.typeof "pgee_attention_args",
-    fields = { qkv = "tensor", heads = "number", scale = "number", y = "tensor", quantize = "quantize" },
+    fields = {
+      qkv = "tensor", heads = "number", scale = "number", qk_scale = "tensor", v_scale = "tensor", y = "tensor",
+      quantize = "quantize",
+    },
   },
   pool = {
     code = C.PGEE_POOL, args = ffi.typeof "pgee_pool_args", fields = { x = "tensor", mode = POOLS, y = "tensor" },

@@ -328,6 +328,83 @@ describe("attention", function()
     end
   end)
 
+  -- U8 [T][3H] with zero point 128, and one scale for all heads' Q, K and V.
+  local function qkv_u8(T, H, scale)
+    local qkv = tensor.new("U8", { T, 3 * H })
+    operator.run("quantize", {
+      x = engine.matrix(T, 3 * H, 1, 2),
+      quantize = { mode = "static", symmetric = true, zero = 128, m = quant.multiplier(scale, 3 * H), q = qkv },
+    })
+    return qkv
+  end
+
+  local function vector(n, value)
+    local t = tensor.new("F32", { n })
+    for i = 0, n - 1 do
+      t:pointer()[i] = value
+    end
+    return t
+  end
+
+  it("of U8 is the same to 8 bits, equal everywhere, and quantized", function()
+    for _, shape in ipairs { { 1, 1 }, { 5, 24 }, { 2, 64 }, { 3, 7 } } do
+      local heads, D = shape[1], shape[2]
+      local H, scale = heads * D, engine.float(2 / 127)
+      local batch, T = batch_of(LENGTHS)
+      local qkv, range = qkv_u8(T, H, scale), quant.range(-1, 2)
+      local fields = {
+        qkv = qkv, heads = heads, scale = D ^ -0.5, qk_scale = vector(heads, scale ^ 2), v_scale = vector(heads, scale),
+      }
+      local function run(more, part)
+        for key, value in pairs(fields) do
+          more[key] = more[key] or value
+        end
+        operator.run("attention", more, part or batch)
+      end
+      local result = engine.same_everywhere(function()
+        local y, z = outputs(T, H), outputs(T, H)
+        run { y = y }
+        local q, only = quantizer(range, T, H, "static", false), quantizer(range, T, H, "static", false)
+        run { y = z, quantize = q }
+        run { quantize = only }
+        return { y, z, q.q, only.q }
+      end)
+      local floats = outputs(T, 3 * H)
+      for t, row in ipairs(qkv:totable()) do
+        for i, value in ipairs(row) do
+          floats:pointer()[(t - 1) * 3 * H + i - 1] = (value - 128) * scale
+        end
+      end
+      near(oracle(floats, LENGTHS, heads, engine.float(D ^ -0.5)), result[1], 0.02)
+      assert.is_true(result[2]:equals(result[1]))
+      assert.is_true(result[3]:equals(quant.quantize(result[1], range).q))
+      assert.is_true(result[4]:equals(result[3]))
+      local at = 1
+      for _, length in ipairs(LENGTHS) do
+        local alone = outputs(length, H)
+        run({ qkv = qkv:rows(at, at + length - 1), y = alone }, batch_of { length })
+        assert.is_true(alone:equals(result[1]:rows(at, at + length - 1):copy()))
+        at = at + length
+      end
+    end
+  end)
+
+  it("of U8 gives each head its own scales", function()
+    local qkv, y, one = qkv_u8(9, 8, 2 / 127), outputs(9, 8), outputs(9, 8)
+    local qk, v = tensor.from { 1e-4, 5e-4 }, tensor.from { 0.01, 0.25 }
+    operator.run("attention", { qkv = qkv, heads = 2, scale = 0.5, qk_scale = qk, v_scale = v, y = y }, batch_of { 9 })
+    for h = 0, 1 do
+      operator.run("attention", {
+        qkv = qkv, heads = 2, scale = 0.5, qk_scale = vector(2, qk[h + 1]), v_scale = vector(2, v[h + 1]), y = one,
+      }, batch_of { 9 })
+      for t = 0, 8 do
+        for d = 0, 3 do
+          assert.equal(one:pointer()[t * 8 + h * 4 + d], y:pointer()[t * 8 + h * 4 + d])
+        end
+      end
+    end
+  end)
+
   it("of huge scores is the value of the largest", function()
     local qkv = tensor.from { { 1e4, 1e4, 5 }, { 1e4, -1e4, 7 } }
     local y = outputs(2, 1)
@@ -346,6 +423,31 @@ describe("attention", function()
     refuses("attention: neither y nor quantize", { qkv = qkv, heads = 2 })
     refuses("attention: scale is not finite", { qkv = qkv, heads = 2, scale = 0 / 0, y = y })
     refuses("attention: qkv has 4 rows, the batch 3 tokens", { qkv = qkv, heads = 2, scale = 1, y = y }, batch_of { 3 })
+    refuses("attention: qk_scale and v_scale are for U8 qkv, which is F32",
+      { qkv = qkv, heads = 2, scale = 1, v_scale = vector(2, 1), y = y })
+    refuses("attention: qkv is I8 [4][12], expected F32", { qkv = tensor.new("I8", { 4, 12 }), heads = 2, y = y })
+    local function refuses_u8(message, change)
+      local fields = { qkv = qkv_u8(4, 4, 1), heads = 2, scale = 1, qk_scale = vector(2, 1), v_scale = vector(2, 1), y = y }
+      for key, value in pairs(change) do
+        fields[key] = value or nil
+      end
+      refuses(message, fields)
+    end
+    refuses_u8("attention: qk_scale is missing, expected F32 [2]", { qk_scale = false })
+    refuses_u8("attention: v_scale is missing, expected F32 [2]", { v_scale = false })
+    refuses_u8("attention: qk_scale is F32 [3], expected F32 [2]", { qk_scale = vector(3, 1) })
+    refuses_u8("attention: v_scale[2] is 0, expected a positive number", { v_scale = tensor.from { 1, 0 } })
+    refuses_u8("attention: qk_scale[1] is 3e+38, expected a positive number, times scale a normal float",
+      { qk_scale = tensor.from { 3e38, 1 } })
+    refuses_u8("attention: qk_scale[1] is nan, expected a positive number", { qk_scale = tensor.from { 0 / 0, 1 } })
+    refuses_u8("attention: scale is -1, expected a positive number for U8 qkv", { scale = -1 })
+    assert.error_matches(function()
+      local long = 32769
+      operator.run("attention", {
+        qkv = tensor.new("U8", { long, 3 }), heads = 1, scale = 1, qk_scale = vector(1, 1), v_scale = vector(1, 1),
+        y = outputs(long, 1),
+      }, batch_of { long })
+    end, "attention: a sequence of 32769 tokens, expected at most 32768 in INT8", 1, true)
   end)
 end)
 

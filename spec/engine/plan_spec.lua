@@ -26,9 +26,11 @@ local weights = {
   bias = engine.vector(I, 10, 0.1),
 }
 
--- A plan of one layer with every kind of step. mode: "static", "token" or "sequence". Returns it, its hidden states and vectors.
+-- A plan of one layer with every kind of step. mode: "static", "token" or "sequence"; or "int8", static with INT8 attention.
+-- Returns it, its hidden states and vectors.
 local function encoder(mode)
-  local p = plan.new()
+  local p, int8 = plan.new(), mode == "int8"
+  mode = int8 and "static" or mode
   local scale = 0.03
   local function buffers(width)
     return { q = p:buffer("U8", "tokens", width), row_scale = p:buffer("F32", "tokens"), row_zero = p:buffer("I32", "tokens") }
@@ -57,8 +59,19 @@ local function encoder(mode)
   local vectors = p:buffer("F32", "sequences", H)
   p:embed { word = weights.word, position = weights.position, type = weights.type, y = x }
   p:quantize { x = x, quantize = quantizer(x8, H) }
-  linear(x8, weights.qkv, { y = qkv })
-  p:attention { qkv = qkv, heads = HEADS, scale = (H / HEADS) ^ -0.5, y = y }
+  if int8 then
+    local qkv8 = p:buffer("U8", "tokens", 3 * H)
+    linear(x8, weights.qkv, {
+      quantize = { mode = "static", symmetric = true, zero = 128, m = quant.multiplier(0.05, 3 * H), q = qkv8 },
+    })
+    p:attention {
+      qkv = qkv8, heads = HEADS, scale = (H / HEADS) ^ -0.5, y = y, qk_scale = engine.vector(HEADS, 1, 0, 0.0025),
+      v_scale = engine.vector(HEADS, 1, 0, 0.05),
+    }
+  else
+    linear(x8, weights.qkv, { y = qkv })
+    p:attention { qkv = qkv, heads = HEADS, scale = (H / HEADS) ^ -0.5, y = y }
+  end
   if mode == "sequence" then
     p:norm { x = y, residual = x, gamma = weights.gamma, beta = weights.beta, eps = 1e-12, y = y }
     p:quantize { x = y, quantize = quantizer(x8, H) }
@@ -101,7 +114,7 @@ local function run(p, batch, ...)
   return unpack(results)
 end
 
-local MODES = { "static", "token", "sequence" }
+local MODES = { "static", "token", "sequence", "int8" }
 local LENGTHS = { 3, 17, 1, 40, 8, 5 }
 
 describe("a plan", function()

@@ -22,6 +22,9 @@ typedef struct attention_io {
 
 static const float v_scale = 0.03f;
 
+/* What is added to the probability of a key before rounding: its place among sixteen with the bits reversed, around 0. */
+static double rounding(int64_t s) { return ((s & 1) * 8 + (s >> 1 & 1) * 4 + (s >> 2 & 1) * 2 + (s >> 3 & 1) - 7.5) / 16; }
+
 static block bytes_filled(int64_t n, int64_t more, int fill, uint32_t seed) {
   block b = block_bytes(n + more);
   for (int64_t i = 0; i < n; i++) {
@@ -100,13 +103,13 @@ PUBLIC void spec_attention_u8s8_error(const attention_u8s8_case *c, double *unro
     }
     for (int64_t s = 0; s < S; s++) {
       p[s] = 255 * exp((p[s] - top) * c->scale);
-      exact_sum += p[s], sum += nearbyint(p[s]);
+      exact_sum += p[s], sum += nearbyint(p[s] + rounding(s));
     }
     for (int64_t d = 0; d < D; d++) {
       double exact = 0, y = 0;
       for (int64_t s = 0; s < S; s++) {
         double v = ((double)io.v.u[s * ld + d] - 128) * v_scale;
-        exact += p[s] / exact_sum * v, y += nearbyint(p[s]) / sum * v;
+        exact += p[s] / exact_sum * v, y += nearbyint(p[s] + rounding(s)) / sum * v;
       }
       if (c->y)
         see(unrounded, fabs(io.y.f[t * ld + d] - exact) / (127 * v_scale));
