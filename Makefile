@@ -113,7 +113,7 @@ LUA_FILES := $(wildcard lua recipes spec .busted .luacheckrc)
 lint:
 	@sh .ci/deps lint
 	luacheck --quiet $(LUA_FILES)
-	sh .ci/format $(C_FILES)
+	@echo clang-format; sh .ci/format $(C_FILES)
 	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance \
 	  -j $(shell nproc) $(SOURCES)
 	shellcheck -e SC1091 $(wildcard .ci/*)
@@ -162,7 +162,7 @@ $(EXACT): exact-%:
 
 ## make format     clang-format over the C files
 format:
-	sh .ci/format -i $(C_FILES)
+	@sh .ci/format -i $(C_FILES)
 
 # ---- Installation -----------------------------------------------------------------------------------------------------
 
