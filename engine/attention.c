@@ -16,6 +16,8 @@ static int head_scales(const pgee_tensor *t, const char *what, int64_t heads, fl
   TRY(expect_vector(t, what, heads));
   for (int64_t h = 0; h < heads; h++) {
     float x = floats(t)[h * t->stride];
+    if (is_nonfinite(x))
+      return fail(PGEE_ARGUMENT, "%s[%lld] is %s, expected a positive number", what, (long long)h + 1, nonfinite_name(x));
     if (!(x > 0) || !is_normal(x) || !is_normal(x * by))
       return fail(PGEE_ARGUMENT, "%s[%lld] is %g, expected a positive number%s", what, (long long)h + 1, (double)x,
                   by == 1 ? "" : ", times scale a normal float");

@@ -439,7 +439,7 @@ describe("attention", function()
     refuses_u8("attention: v_scale[2] is 0, expected a positive number", { v_scale = tensor.from { 1, 0 } })
     refuses_u8("attention: qk_scale[1] is 3e+38, expected a positive number, times scale a normal float",
       { qk_scale = tensor.from { 3e38, 1 } })
-    refuses_u8("attention: qk_scale[1] is nan, expected a positive number", { qk_scale = tensor.from { 0 / 0, 1 } })
+    refuses_u8("attention: qk_scale[1] is NaN, expected a positive number", { qk_scale = tensor.from { 0 / 0, 1 } })
     refuses_u8("attention: scale is -1, expected a positive number for U8 qkv", { scale = -1 })
     assert.error_matches(function()
       local long = 32769
