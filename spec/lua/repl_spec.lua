@@ -458,6 +458,8 @@ describe("recipes/repl.lua at a terminal", function()
   local function start(environment, ...)
     local given = {
       XDG_STATE_HOME = state, TERM = "xterm", LC_ALL = "C.UTF-8", NO_COLOR = false, COLUMNS = false, INPUTRC = "/dev/null",
+      -- readline keeps memory until the process ends; Lua unloads it just before, and it looks lost.
+      ASAN_OPTIONS = os.getenv "PERIGEE_HARD" and environment.TERM ~= "dumb" and "detect_leaks=0" or nil,
     }
     for name, value in pairs(environment) do
       given[name] = value
@@ -471,6 +473,11 @@ describe("recipes/repl.lua at a terminal", function()
     d:send(line .. "\r")
     d:expect "\n"
     return (d:expect("> "))
+  end
+
+  local function ends()
+    local status, rest = d:finish()
+    assert.equal(0, status, rest)
   end
 
   with_readline("is a dialogue", function()
@@ -539,8 +546,8 @@ describe("recipes/repl.lua at a terminal", function()
     assert.matches("^%d+ entries in .*\n$", say(":save " .. state .. "/saved.lua"))
     d:send "\4"
     local status, rest = d:finish()
-    assert.equal(0, status)
     assert.equal("\n", rest)
+    assert.equal(0, status)
 
     local pipe = io.popen(("%s %s/saved.lua 2>&1"):format(dialogue.interpreter(), state))
     local output = pipe:read "*a"
@@ -557,7 +564,7 @@ describe("recipes/repl.lua at a terminal", function()
     d:expect "embedder\"\n> "
     assert.equal("42\n", say "6 * 7")
     d:send ":quit\r"
-    assert.equal(0, (d:finish()))
+    ends()
     start {}
     d:expect "embedder\"\n> "
     d:send "\27[A\27[A"
@@ -565,7 +572,7 @@ describe("recipes/repl.lua at a terminal", function()
     d:send " + 1\r"
     d:expect "\n43\n> "
     d:send "\4"
-    assert.equal(0, (d:finish()))
+    ends()
   end)
 
   with_readline("has colours unless NO_COLOR says no", function()
@@ -591,7 +598,7 @@ describe("recipes/repl.lua at a terminal", function()
     d:expect "\n> "
     assert.equal("43\n", say "_ + 1")
     d:send "\4"
-    assert.equal(0, (d:finish()))
+    ends()
   end)
 
   it("prompts although the calibration before it was interrupted, and ends if the model is not there", function()
