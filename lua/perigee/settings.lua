@@ -14,7 +14,7 @@
 local settings = {}
 
 --- The alphas that lose least over the checkpoints they were measured on (lua/README.md has the table).
-settings.ALPHA = { static = 0.8, dynamic = 0.6 }
+settings.ALPHA = { static = 0.75, dynamic = 0.6 }
 
 local Settings = {}
 
