@@ -1,9 +1,11 @@
 --- Calibrate: runs texts through the FP32 model and keeps what quantization needs to know of every site.
 --
--- It streams: each channel's exact minimum and maximum, and a bounded sample of rows. From these follow the static scales for
--- every alpha, so one calibration serves all settings. Our own FP32 kernels compute it, so the statistics are the same on
--- every CPU, whatever the batches and the number of threads.
+-- It streams: each channel's exact minimum and maximum, a bounded sample of rows, and the first texts with FP32's answer. From
+-- these follow the static scales for every alpha and how good any setting is, so one calibration serves all settings. Our own
+-- FP32 kernels compute it, so the statistics are the same on every CPU, whatever the batches and the number of threads.
+local ffi = require "ffi"
 local inputs = require "perigee.inputs"
+local lines = require "perigee.lines"
 local observer = require "perigee.observer"
 local options = require "perigee.options"
 local place = require "perigee.passes.place"
@@ -11,6 +13,7 @@ local lower = require "perigee.passes.lower"
 local pgee = require "perigee.ffi"
 local Runner = require "perigee.runner"
 local sites = require "perigee.passes.sites"
+local tensor = require "perigee.tensor"
 
 local Statistics = {}
 Statistics.__index = Statistics
@@ -31,6 +34,11 @@ function Statistics:site(site)
   return seen
 end
 
+--- Whether there are texts to judge a model's output by.
+function Statistics:can_judge()
+  return not self.released and self.kept ~= nil
+end
+
 --- Frees its memory. Models that were quantized with it stay as they are.
 function Statistics:release()
   self.released = true
@@ -39,6 +47,10 @@ function Statistics:release()
     seen.min:release()
     seen.max:release()
     seen.sample:release()
+  end
+  if self.kept then
+    self.kept.hidden:release()
+    self.kept = nil
   end
 end
 
@@ -111,11 +123,85 @@ local function make_observers(graph, rows)
   return observers
 end
 
-local function stream(model, runner, next_text, read)
+---- Texts that are kept -----------------------------------------------------------------------------------------------
+
+-- The first texts, as ids, and what FP32 made of them: an INT8 model's output is judged by these without running FP32 again.
+local Kept = {}
+Kept.__index = Kept
+
+local TEXTS, TOKENS = 16, 2048
+
+local function new_kept()
+  return setmetatable({ inputs = {}, tokens = 0, rows = {}, open = true }, Kept)
+end
+
+local function ids_of(batch, i)
+  local ids, types = {}, {}
+  for t = batch.starts[i], batch.starts[i + 1] - 1 do
+    ids[#ids + 1], types[#types + 1] = batch.ids[t], batch.types[t]
+  end
+  return { ids = ids, types = types }
+end
+
+-- Takes sequences of a batch, in order, as long as there is room: one at least. Returns how many tokens of the batch that is.
+function Kept:take(batch)
+  local before = self.tokens
+  for i = 0, batch.n - 1 do
+    local length = batch.starts[i + 1] - batch.starts[i]
+    self.open = self.open and #self.inputs < TEXTS and (self.tokens == 0 or self.tokens + length <= TOKENS)
+    if not self.open then
+      break
+    end
+    table.insert(self.inputs, ids_of(batch, i))
+    self.tokens = self.tokens + length
+  end
+  return self.tokens - before
+end
+
+-- The first `wanted` rows of a batch of which `token` rows came before these.
+function Kept:add(hidden, token, wanted)
+  local count = math.min(#hidden, wanted - token)
+  if count > 0 then
+    local view = hidden:rows(1, count)
+    table.insert(self.rows, view:copy())
+    view:release()
+  end
+end
+
+-- { inputs =, tokens =, hidden = F32 [tokens][H] }
+function Kept:close()
+  local H = self.rows[1].shape[2]
+  local hidden, at = tensor.new("F32", { self.tokens, H }), 0
+  local to = hidden:pointer()
+  for _, rows in ipairs(self.rows) do
+    ffi.copy(to + at * H, (rows:pointer()), #rows * H * 4)
+    at = at + #rows
+  end
+  self:release()
+  return { inputs = self.inputs, tokens = self.tokens, hidden = hidden }
+end
+
+function Kept:release()
+  for _, rows in ipairs(self.rows) do
+    rows:release()
+  end
+  self.rows = {}
+end
+
+---- Streaming ---------------------------------------------------------------------------------------------------------
+
+local function stream(model, runner, next_text, read, kept)
   local seen, tokens, truncated = 0, 0, 0
   local batch = inputs.new(model)
   local function flush()
-    runner:run(batch, function() end)
+    local wanted = kept:take(batch)
+    runner:run(batch, function(output, _, _, token)
+      if token < wanted then
+        local hidden = output "hidden"
+        kept:add(hidden, token, wanted)
+        hidden:release()
+      end
+    end)
     tokens, truncated = tokens + batch.T, truncated + #batch.truncated
     batch = inputs.new(model)
     read.progress(seen, read.samples)
@@ -140,8 +226,8 @@ local function stream(model, runner, next_text, read)
   return seen, tokens, truncated
 end
 
-local function statistics(observers, texts, tokens, truncated)
-  local stats = { sites = {}, texts = texts, tokens = tokens, truncated = truncated }
+local function statistics(observers, texts, tokens, truncated, kept)
+  local stats = { sites = {}, texts = texts, tokens = tokens, truncated = truncated, kept = kept:close() }
   for name, o in pairs(observers) do
     stats.sites[name] = { min = o.min, max = o.max, sample = o:sample() }
   end
@@ -154,24 +240,28 @@ end
 --   budget    tokens run at once
 --   progress  true, false, or a function (done, total); by default a bar if standard error is a terminal
 function calibrate.run(model, texts, given)
-  local read, next_text = read_options(given), source(texts)
+  local read, path = read_options(given), lines.path(texts)
+  local next_text = source(texts)
   local graph = place(sites.observe(model:graph "hidden"))
-  local observers = make_observers(graph, read.rows)
+  local observers, kept = make_observers(graph, read.rows), new_kept()
   local function release()
+    kept:release()
     for _, o in pairs(observers) do
       o:release()
     end
   end
   local ok, result = pcall(function()
     local runner = Runner.new(lower.pass(graph, { memo = model.memo, observers = observers }), read.budget)
-    local ran, seen, tokens, truncated = pcall(stream, model, runner, next_text, read)
+    local ran, seen, tokens, truncated = pcall(stream, model, runner, next_text, read, kept)
     runner:release()
     if not ran then
       error(seen, 0)
     elseif seen == 0 then
       error("calibrate: there is no text to calibrate on", 0)
     end
-    return statistics(observers, seen, tokens, truncated)
+    local stats = statistics(observers, seen, tokens, truncated, kept)
+    stats.source = { path = path, samples = read.samples, rows = read.rows }
+    return stats
   end)
   release()
   if not ok then

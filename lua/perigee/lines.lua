@@ -2,9 +2,20 @@
 --
 -- A line ends with LF or CR LF; the ends are not part of it, and a byte order mark is not text. A file that does not open is
 -- an error at once, one that cannot be read (a folder) at its first line. Read in blocks: io's own lines end at a zero byte.
+local pgee = require "perigee.ffi"
+
 local BLOCK = 65536
 
-return function(path)
+local unread = setmetatable({}, { __mode = "k" }) -- the paths of iterators that nobody has called yet
+
+local lines = {}
+
+--- The file, from the root, that an iterator will read from its first line on; nil of anything else.
+function lines.path(iterator)
+  return unread[iterator]
+end
+
+local function open(_, path)
   if type(path) ~= "string" then
     error("lines: expected the path of a file, got " .. type(path), 2)
   end
@@ -27,7 +38,8 @@ return function(path)
     return block ~= nil
   end
 
-  return function()
+  local function next_line()
+    unread[next_line] = nil
     while file do
       local stop = text:find("\n", at, true)
       if stop then
@@ -44,4 +56,8 @@ return function(path)
       end
     end
   end
+  unread[next_line] = pgee.absolute(path)
+  return next_line
 end
+
+return setmetatable(lines, { __call = open })

@@ -45,6 +45,19 @@ function Memo:renew(f)
   return result
 end
 
+--- A memo for a while: it lends what this one has, and keeps the rest to itself until it is released.
+function Memo:aside()
+  local own, values = Memo.new(), self.values
+  function own.get(_, key, make)
+    local lent = values[key]
+    if lent ~= nil then
+      return lent
+    end
+    return Memo.get(own, key, make)
+  end
+  return own
+end
+
 --- Releases everything.
 function Memo:release()
   self.used = {}

@@ -44,7 +44,7 @@ end
 function Quantized:lower(graph)
   graph = place(graph, self.settings)
   graph = smooth.pass(graph, self.stats, self.settings, self.memo)
-  graph = quantize(graph, self.stats, self.settings, self.memo)
+  graph = quantize.pass(graph, self.stats, self.settings, self.memo)
   rawset(self, "choices", selection.run(selection.weights(graph), { known = self.choices }))
   return lower.pass(selection.pass(graph, self.choices), { memo = self.memo })
 end

@@ -8,9 +8,13 @@
 --                pattern that matches a site decides and the default stands for the rest
 --   skip         a list of patterns: these linears stay FP32, and are not smoothed
 --   attention    "f32"
---   observer     "minmax": a static range is the least and the largest value seen
+--   observer     what range a static scale covers: "minmax", "percentile" or "mse" (range.lua says what they are)
+--   sites        what sites have of their own: { pattern = { activations, symmetric, per, weights, alpha, skip, observer } },
+--                where the closest pattern decides, setting by setting. A site with activations of its own has their defaults
+--                of symmetric, per, and of an alpha that is at its default
 --
--- A pattern is the name of a linear or of a site, or has * (any characters) and ? (one character) in it.
+-- A pattern is the name of a linear or of a site, or has * (any characters) and ? (one character) in it. A site's name is closer
+-- than a linear's, a name closer than a pattern, a long pattern closer than a short one.
 local settings = {}
 
 --- The alphas that lose least over the checkpoints they were measured on (lua/README.md has the table).
@@ -20,11 +24,23 @@ local Settings = {}
 
 ---- Patterns ----------------------------------------------------------------------------------------------------------
 
+-- Lua's patterns for those with * or ?, false for names: made once.
+local compiled = {}
+
+local function compile(pattern)
+  local lua = compiled[pattern]
+  if lua == nil then
+    lua = pattern:find "[*?]" and "^" .. pattern:gsub("[%^%$%(%)%%%.%[%]%+%-]", "%%%0"):gsub("%*", ".*"):gsub("%?", ".") .. "$"
+    compiled[pattern] = lua or false
+  end
+  return lua
+end
+
 --- A function that tells whether a name matches the pattern.
 function settings.matcher(pattern)
-  local lua = "^" .. pattern:gsub("[%^%$%(%)%%%.%[%]%+%-]", "%%%0"):gsub("%*", ".*"):gsub("%?", ".") .. "$"
+  local lua = compile(pattern)
   return function(name)
-    return name:match(lua) ~= nil
+    return name == pattern or lua and name:match(lua) ~= nil or false
   end
 end
 
@@ -40,6 +56,27 @@ function settings.matches(pattern, site)
     end
   end
   return false
+end
+
+-- Whether pattern a is closer to the site than b; both match.
+local function closer(a, b, site)
+  if (a == site.name) ~= (b == site.name) then
+    return a == site.name
+  elseif not compile(a) ~= not compile(b) then
+    return not compile(a)
+  end
+  return #a > #b or #a == #b and a < b
+end
+
+-- The value of the closest of the patterns, { pattern = value }, that match the site and for which has(value); nil if none.
+local function closest(patterns, site, has)
+  local best
+  for p, value in pairs(patterns) do
+    if has(value) and (best == nil or closer(p, best, site)) and settings.matches(p, site) then
+      best = p
+    end
+  end
+  return patterns[best]
 end
 
 ---- Words that are almost right ---------------------------------------------------------------------------------------
@@ -184,17 +221,64 @@ function check.attention(value)
 end
 
 function check.observer(value)
-  return choice("observer", value, { "minmax" })
+  return choice("observer", value, { "minmax", "percentile", "mse" })
+end
+
+-- What a site may have of its own, activations first.
+local OF_SITE = { "activations", "symmetric", "per", "weights", "alpha", "skip", "observer" }
+
+local check_own = {
+  activations = check.activations, symmetric = check.symmetric, weights = check.weights, observer = check.observer,
+}
+
+function check_own.per(value)
+  return choice("per", value, { "tensor", "token", "sequence" }) -- whether it goes with the activations is asked site by site
+end
+
+function check_own.alpha(value)
+  return alpha_value("alpha", value)
+end
+
+function check_own.skip(value)
+  return choice("skip", value, { true, false })
+end
+
+-- A copy of what a site is given of its own.
+local function own_values(given, where)
+  if type(given) ~= "table" then
+    refuse(where, given, "a table such as { alpha = 0.5 }")
+  end
+  local copy = {}
+  for key, value in pairs(given) do
+    if not check_own[key] then
+      error(("settings: a site has no %s of its own%s; it can have %s"):format(show(key), settings.hint(key, OF_SITE),
+        table.concat(OF_SITE, ", ")), 0)
+    end
+    copy[key] = check_own[key](value)
+  end
+  return copy
+end
+
+function check.sites(value)
+  if type(value) ~= "table" then
+    refuse("sites", value, "a table of pattern = { alpha = 0.5, ... }")
+  end
+  local copy = {}
+  for p, given in pairs(value) do
+    local own = own_values(given, "sites[" .. show(p) .. "]")
+    copy[pattern("a key of sites", p)] = next(own) ~= nil and own or nil
+  end
+  return copy
 end
 
 -- activations first: others depend on it.
-local order = { "activations", "symmetric", "per", "weights", "alpha", "skip", "attention", "observer" }
+local order = { "activations", "symmetric", "per", "weights", "alpha", "skip", "attention", "observer", "sites" }
 
 local function defaults(activations)
   local static = activations == "static"
   return {
     activations = activations, symmetric = not static, per = static and "tensor" or "token", weights = "row",
-    alpha = settings.ALPHA[activations], skip = {}, attention = "f32", observer = "minmax",
+    alpha = settings.ALPHA[activations], skip = {}, attention = "f32", observer = "minmax", sites = {},
   }
 end
 
@@ -239,46 +323,68 @@ function settings.is(value)
   return getmetatable(value) == Settings
 end
 
---- New settings with some values changed; `self` stays as it is. Changing `activations` brings its own defaults of symmetric,
--- per, and of an alpha that was at its default.
-function settings.with(self, changes, level)
-  local given = {}
-  for key, value in pairs(self.values) do
-    given[key] = value
-  end
-  if changes.activations ~= nil and changes.activations ~= given.activations then
-    given.symmetric, given.per = nil, nil
-    if given.alpha == settings.ALPHA[given.activations] then
-      given.alpha = nil
+-- The sites' own values without some settings.
+local function sites_without(sites, keys)
+  local result = {}
+  for p, own in pairs(sites) do
+    local rest = {}
+    for key, value in pairs(own) do
+      if not keys[key] then
+        rest[key] = value
+      end
     end
+    result[p] = next(rest) ~= nil and rest or nil
   end
+  return result
+end
+
+local function copied(t)
+  local copy = {}
+  for key, value in pairs(t) do
+    copy[key] = value
+  end
+  return copy
+end
+
+-- What follows from activations unless it is said, too.
+local FOLLOWING = { "symmetric", "per" }
+
+--- New settings with some values changed; `self` stays as it is. What changes here holds everywhere: no site keeps a value of its
+-- own for it. Changing `activations` brings its own defaults of symmetric, per, and of an alpha that was at its default.
+function settings.with(self, changes, level)
+  local given, changed = copied(self.values), copied(changes)
+  if changes.activations ~= nil then
+    if changes.activations ~= given.activations then
+      given.symmetric, given.per = nil, nil
+      if given.alpha == settings.ALPHA[given.activations] then
+        given.alpha = nil
+      end
+    end
+    changed.symmetric, changed.per = true, true
+  end
+  given.sites = sites_without(given.sites, changed)
   for key, value in pairs(changes) do
     given[key] = value
   end
   return setmetatable({ values = values_of(given, level) }, Settings)
 end
 
---- The alpha of a site: a number, or false.
-function settings.alpha(self, site)
-  local alpha = self.values.alpha
-  if type(alpha) ~= "table" then
-    return alpha
+---- Sites -------------------------------------------------------------------------------------------------------------
+
+-- A site's own value of a setting, or nil.
+local function own_value(values, site, key)
+  local exact = values.sites[site.name]
+  if exact and exact[key] ~= nil then
+    return exact[key]
   end
-  local best
-  for p in pairs(alpha) do
-    if settings.matches(p, site) and (not best or #p > #best or (#p == #best and p < best)) then
-      best = p
-    end
-  end
-  if best == nil then
-    return settings.ALPHA[self.values.activations]
-  end
-  return alpha[best]
+  local own = closest(values.sites, site, function(candidate)
+    return candidate[key] ~= nil
+  end)
+  return (own or {})[key]
 end
 
---- Whether a site stays FP32.
-function settings.skips(self, site)
-  for _, p in ipairs(self.values.skip) do
+local function skipped(values, site)
+  for _, p in ipairs(values.skip) do
     if settings.matches(p, site) then
       return true
     end
@@ -286,30 +392,130 @@ function settings.skips(self, site)
   return false
 end
 
---- Errors if a pattern in the settings matches none of the sites.
-function settings.check_patterns(self, sites)
+local function common_alpha(values, site, activations)
+  local alpha, default = values.alpha, settings.ALPHA[activations]
+  if type(alpha) == "table" then
+    local own = closest(alpha, site, function() return true end)
+    if own == nil then
+      return default
+    end
+    return own
+  end
+  return alpha == settings.ALPHA[values.activations] and default or alpha
+end
+
+local function resolve(values, site)
+  local activations = own_value(values, site, "activations") or values.activations
+  local common = activations == values.activations and values or defaults(activations)
+  local result = {
+    activations = activations, symmetric = common.symmetric, per = common.per, weights = values.weights,
+    observer = values.observer, alpha = common_alpha(values, site, activations), skip = skipped(values, site),
+  }
+  for _, key in ipairs(OF_SITE) do
+    local own = own_value(values, site, key)
+    if own ~= nil then
+      result[key] = own
+    end
+  end
+  if (result.per == "tensor") ~= (activations == "static") then
+    error(("settings: per is %s at %s, expected %s, since its activations are %s"):format(show(result.per), site.name,
+      activations == "static" and '"tensor"' or '"token" or "sequence"', activations), 0)
+  end
+  return result
+end
+
+local resolved = setmetatable({}, { __mode = "k" }) -- by settings, by site
+
+--- The settings of one site: { activations, symmetric, per, weights, alpha, skip, observer }, not to be changed.
+function settings.of(self, site)
+  local of = resolved[self]
+  if not of then
+    of = setmetatable({}, { __mode = "k" })
+    resolved[self] = of
+  end
+  of[site] = of[site] or resolve(self.values, site)
+  return of[site]
+end
+
+--- New settings in which each of the sites has values of its own. What is then no different from what the site would have anyway
+-- is left out, so that equal settings are written alike. level: as for settings.new.
+function settings.at(self, sites, changes, level)
+  local ok, result = pcall(function()
+    local own, values = own_values(changes, "what is to be set"), copied(self.values)
+    values.sites = copied(values.sites)
+    for _, site in ipairs(sites) do
+      local entry = copied(values.sites[site.name] or {})
+      values.sites[site.name] = entry
+      for _, key in ipairs(own.activations ~= nil and FOLLOWING or {}) do
+        entry[key] = nil
+      end
+      for _, key in ipairs(OF_SITE) do
+        if own[key] ~= nil then
+          entry[key] = nil
+          if resolve(values, site)[key] ~= own[key] then
+            entry[key] = own[key]
+          end
+        end
+      end
+      resolve(values, site)
+    end
+    return values_of(values, 0)
+  end)
+  if not ok then
+    error(result, level == 0 and 0 or (level or 1) + 1)
+  end
+  return setmetatable({ values = result }, Settings)
+end
+
+--- The sites of a list that a pattern matches; an error that names the nearest if there is none.
+function settings.find(p, sites)
+  pattern("a pattern", p)
+  local found = {}
+  for _, site in ipairs(sites) do
+    if settings.matches(p, site) then
+      found[#found + 1] = site
+    end
+  end
+  if #found == 0 then
+    error(("settings: %q matches no linear%s"):format(p, settings.hint(p, settings.names(sites))), 0)
+  end
+  return found
+end
+
+--- The names of sites and of their linears.
+function settings.names(sites)
   local names = {}
   for _, site in ipairs(sites) do
-    names[#names + 1] = site.name
+    if site.linears[1] ~= site.name then
+      names[#names + 1] = site.name
+    end
     for _, linear in ipairs(site.linears) do
       names[#names + 1] = linear
     end
   end
+  return names
+end
+
+--- Errors if a pattern in the settings matches none of the sites, or a site's own values do not go together.
+function settings.check_patterns(self, sites)
   local function matched(key, p)
     for _, site in ipairs(sites) do
       if settings.matches(p, site) then
         return
       end
     end
-    error(("settings: %s %q matches no linear%s"):format(key, p, settings.hint(p, names)), 0)
+    error(("settings: %s %q matches no linear%s"):format(key, p, settings.hint(p, settings.names(sites))), 0)
   end
   for _, p in ipairs(self.values.skip) do
     matched("skip pattern", p)
   end
-  if type(self.values.alpha) == "table" then
-    for p in pairs(self.values.alpha) do
-      matched("alpha pattern", p)
+  for key, patterns in pairs { alpha = self.values.alpha, sites = self.values.sites } do
+    for p in pairs(type(patterns) == "table" and patterns or {}) do
+      matched(key .. " pattern", p)
     end
+  end
+  for _, site in ipairs(sites) do
+    settings.of(self, site)
   end
 end
 
@@ -353,13 +559,46 @@ local function literal(value)
   return #items == 0 and "{}" or "{ " .. table.concat(items, ", ") .. " }"
 end
 
+local function sites_literal(sites)
+  local items, patterns = {}, {}
+  for p in pairs(sites) do
+    patterns[#patterns + 1] = p
+  end
+  table.sort(patterns)
+  for i, p in ipairs(patterns) do
+    local own = {}
+    for _, key in ipairs(OF_SITE) do
+      if sites[p][key] ~= nil then
+        own[#own + 1] = key .. " = " .. literal(sites[p][key])
+      end
+    end
+    items[i] = ("[%q] = { %s }"):format(p, table.concat(own, ", "))
+  end
+  return "{ " .. table.concat(items, ", ") .. " }"
+end
+
+--- One setting's value as Lua text.
+function settings.literal(self, key)
+  return key == "sites" and sites_literal(self.values.sites) or literal(self.values[key])
+end
+
+--- The names of all settings, and of those that a site may have of its own.
+settings.KEYS, settings.OF_SITE = order, OF_SITE
+
 --- As the Lua table that makes them again.
 function Settings:__tostring()
   local items = {}
   for _, key in ipairs(order) do
-    items[#items + 1] = key .. " = " .. literal(self.values[key])
+    if key ~= "sites" or next(self.values.sites) ~= nil then
+      items[#items + 1] = key .. " = " .. settings.literal(self, key)
+    end
   end
   return "{ " .. table.concat(items, ", ") .. " }"
+end
+
+--- q:settings() is q.settings.
+function Settings:__call()
+  return self
 end
 
 return settings

@@ -19,8 +19,8 @@ local function f32(memo, parameter)
   end)
 end
 
--- The biases of all parts, one after another.
-local function bias(memo, parts)
+--- The biases of a linear's parts, one after another, F32 [N]; nil if it has none.
+function lower.bias(memo, parts)
   if #parts == 1 or not parts[1].bias then
     return f32(memo, parts[1].bias)
   end
@@ -41,7 +41,8 @@ local function bias(memo, parts)
   end)
 end
 
-local function packed_f32(memo, parts)
+--- The weights of a linear's parts, packed as they are.
+function lower.packed_f32(memo, parts)
   local names = {}
   for i, part in ipairs(parts) do
     names[i] = part.name
@@ -96,14 +97,14 @@ end
 function push.linear(p, node, value, c)
   local x, residual = c.values[node.inputs[1]], node.inputs[2] and c.values[node.inputs[2]].y
   local args = {
-    bias = bias(c.memo, node.parts), activation = node.activation or "identity", residual = residual, y = value.y,
+    bias = lower.bias(c.memo, node.parts), activation = node.activation or "identity", residual = residual, y = value.y,
     quantize = value.quantize,
   }
   if node.precision == "int8" then
     args.x, args.w, args.scale, args.kernel = x.quantize.q, node.packed, node.multiplier, node.kernel or "auto"
     args.zero, args.row_scale, args.row_zero = x.quantize.zero, x.quantize.row_scale, x.quantize.row_zero
   else
-    args.x, args.w, args.kernel = x.y, packed_f32(c.memo, node.parts), c.kernel
+    args.x, args.w, args.kernel = x.y, lower.packed_f32(c.memo, node.parts), c.kernel
   end
   p:linear(args)
   c.linears[#c.linears + 1] = { node = node, args = args, quantize = node.precision == "int8" and node.inputs[1].quantize or nil }

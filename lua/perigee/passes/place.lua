@@ -10,7 +10,7 @@ return function(graph, chosen)
   end
   local placed = graph:rewrite(function(_, node)
     if node.op == "linear" then
-      local int8 = chosen and node.site and not settings.skips(chosen, node.site)
+      local int8 = chosen and node.site and not settings.of(chosen, node.site).skip
       node.precision = int8 and "int8" or "f32"
       quantized = quantized + (int8 and 1 or 0)
     end

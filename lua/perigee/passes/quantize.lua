@@ -6,6 +6,8 @@
 -- zero = }.
 local packed = require "perigee.packed"
 local quant = require "perigee.quant"
+local ranges = require "perigee.range"
+local settings = require "perigee.settings"
 local smooth = require "perigee.passes.smooth"
 
 -- What can quantize its own result, and in which modes.
@@ -24,24 +26,12 @@ function Quantizer:release()
   end
 end
 
--- The range of x / s over all channels, from the range of x in each: exact for every alpha.
-local function smoothed_range(seen, factors, K)
-  local min, max = seen.min:pointer(), seen.max:pointer()
-  local s = factors and factors:pointer()
-  local low, high = 0, 0
-  for k = 0, K - 1 do
-    local divisor = s and s[k] or 1
-    low, high = math.min(low, min[k] / divisor), math.max(high, max[k] / divisor)
-  end
-  return low, high
-end
-
-local function make_quantizer(node, stats, chosen)
+local function make_quantizer(node, stats, own)
   local K, factors = node.site.width, node.factors or nil
-  local quantizer = { mode = chosen.per, symmetric = chosen.symmetric }
-  if chosen.activations == "static" then
-    local low, high = smoothed_range(stats:site(node.site), factors, K)
-    local range = quant.range(low, high, { symmetric = chosen.symmetric })
+  local quantizer = { mode = own.per, symmetric = own.symmetric }
+  if own.activations == "static" then
+    local low, high = ranges.estimate(own.observer, stats:site(node.site), factors, K, own.symmetric)
+    local range = quant.range(low, high, { symmetric = own.symmetric })
     quantizer.mode, quantizer.scale, quantizer.zero = "static", range.scale, range.zero
     quantizer.m = quant.multiplier(range.scale, factors or K)
   elseif factors then
@@ -59,8 +49,28 @@ local function names(node)
   return table.concat(list, "+")
 end
 
---- memo: keeps what is made here, by what it depends on.
-return function(graph, stats, chosen, memo)
+local quantize = {}
+
+--- Of an INT8 linear with `alpha` and `factors`: its quantizer, its packed weight, its multiplier. own: the settings of its site.
+-- memo keeps them, by what they depend on.
+function quantize.values(node, stats, own, memo)
+  local alpha = node.alpha and ("%.17g"):format(node.alpha) or "off"
+  local static = own.activations == "static"
+  local activations = ("%s %s %s"):format(own.per, own.symmetric, static and own.observer or "")
+  local site, linear = node.site.name, names(node)
+  local quantizer = memo:get(("quantizer %s %s %s"):format(site, alpha, activations), function()
+    return make_quantizer(node, stats, own)
+  end)
+  local weight = memo:get(("packed %s %s %s"):format(linear, alpha, own.weights), function()
+    return packed.new(smooth.weights(node.parts), { per = own.weights, smooth = node.factors or nil })
+  end)
+  local multiplier = memo:get(("multiplier %s %s %s %s"):format(linear, alpha, own.weights, activations), function()
+    return quantizer.scale and weight:multiplier(quantizer.scale) or weight.scales
+  end)
+  return quantizer, weight, multiplier
+end
+
+function quantize.pass(graph, stats, chosen, memo)
   local holder = {} -- of a site's u8 form, by the node that holds its floats
   local function quantized(out, input, quantizer)
     if not holder[input] then
@@ -81,18 +91,10 @@ return function(graph, stats, chosen, memo)
     if node.precision ~= "int8" then
       return
     end
-    local alpha = node.alpha and ("%.17g"):format(node.alpha) or "off"
-    local site, linear = node.site.name, names(node)
-    local quantizer = memo:get(("quantizer %s %s %s %s"):format(site, alpha, chosen.per, chosen.symmetric), function()
-      return make_quantizer(node, stats, chosen)
-    end)
-    node.packed = memo:get(("packed %s %s %s"):format(linear, alpha, chosen.weights), function()
-      return packed.new(smooth.weights(node.parts), { per = chosen.weights, smooth = node.factors or nil })
-    end)
-    node.multiplier = memo:get(("multiplier %s %s %s %s %s"):format(linear, alpha, chosen.weights, chosen.per, chosen.symmetric),
-      function()
-        return quantizer.scale and node.packed:multiplier(quantizer.scale) or node.packed.scales
-      end)
+    local quantizer, weight, multiplier = quantize.values(node, stats, settings.of(chosen, node.site), memo)
+    node.packed, node.multiplier = weight, multiplier
     node.inputs[1] = quantized(out, node.inputs[1], quantizer)
   end)
 end
+
+return quantize

@@ -28,16 +28,8 @@ local function input_range(seen, K)
   return range
 end
 
-local function factors(seen, parts, alpha, K)
-  local xmax, wmax = input_range(seen, K), quant.absmax(smooth.weights(parts))
-  local s = quant.smooth(xmax, wmax, alpha)
-  xmax:release()
-  wmax:release()
-  return s
-end
-
--- All parts of each site's linears.
-local function parts_by_site(graph)
+--- All parts of each site's linears, by site.
+function smooth.parts(graph)
   local all = {}
   for _, node in ipairs(graph.nodes) do
     if node.site then
@@ -50,18 +42,29 @@ local function parts_by_site(graph)
   return all
 end
 
+--- The factors of a site whose linears have these parts, F32 [K]. memo keeps them, and what does not depend on alpha.
+function smooth.factors(site, parts, stats, alpha, memo)
+  local wmax = memo:get("absmax " .. site.name, function()
+    return quant.absmax(smooth.weights(parts))
+  end)
+  return memo:get(("factors %s %.17g"):format(site.name, alpha), function()
+    local xmax = input_range(stats:site(site), site.width)
+    local s = quant.smooth(xmax, wmax, alpha)
+    xmax:release()
+    return s
+  end)
+end
+
 --- Without statistics nothing is smoothed.
 function smooth.pass(graph, stats, chosen, memo)
-  local all = parts_by_site(graph)
+  local all = smooth.parts(graph)
   return graph:rewrite(function(_, node)
     if node.precision ~= "int8" then
       return
     end
     local site = node.site
-    node.alpha = stats and settings.alpha(chosen, site) or false
-    node.factors = node.alpha and memo:get(("factors %s %.17g"):format(site.name, node.alpha), function()
-      return factors(stats:site(site), all[site], node.alpha, site.width)
-    end)
+    node.alpha = stats and settings.of(chosen, site).alpha or false
+    node.factors = node.alpha and smooth.factors(site, all[site], stats, node.alpha, memo)
   end)
 end
 
