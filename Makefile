@@ -46,6 +46,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
+.PHONY: bench-kernels bench-peers
 .DELETE_ON_ERROR:
 
 ## make            the library, build/libperigee.so
@@ -159,6 +160,24 @@ $(EXACT): exact-%:
 	@sh .ci/deps lint
 	@$(MAKE_ALL) CC=$(word 1,$(subst -, ,$*)) OPT=-$(word 2,$(subst -, ,$*)) BUILD=build/exact/$* lib
 	PERIGEE_LIB=$(abspath build/exact/$*/libperigee.so) PERIGEE_CACHE=$(abspath build/cache) $(LUAJIT) spec/golden/exact.lua
+
+# ---- Speed ------------------------------------------------------------------------------------------------------------
+
+# The CPU that benches run on.
+CPU := 0
+
+## make bench-kernels  every kernel of every ISA on the shapes of models, beside the figures of the run before; CPU=1 another core
+bench-kernels: $(LIB) $(SPECLIB)
+	PERIGEE_LIB=$(abspath $(SPECLIB)) taskset -c $(CPU) $(LUAJIT) spec/support/bench_kernels.lua --save build/bench/kernels.json
+
+## make bench-peers    times models beside other libraries, which it installs into build/peers; ROWS='minilm:1x32' some
+bench-peers: $(LIB) build/peers/installed
+	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py $(ROWS)
+
+build/peers/installed: spec/support/peers.txt
+	python3 -m venv build/peers
+	build/peers/bin/pip install --quiet --requirement $<
+	@touch $@
 
 ## make format     clang-format over the C files
 format:

@@ -337,3 +337,22 @@ describe("recipes/bench.lua", function()
     end
   end)
 end)
+
+describe("spec/support/bench_kernels.lua", function()
+  after_each(files.clean)
+
+  it("measures kernels and compares with the run before", function()
+    local path = files.write "{}"
+    local function measured()
+      local pipe = assert(io.popen("luajit spec/support/bench_kernels.lua --isa ref --only 'norm width 384' --save " .. path))
+      local text = pipe:read "*a"
+      pipe:close()
+      return text
+    end
+    assert.matches("norm, static, width 384 +%d+%.%d+\n", measured())
+    assert.matches("norm, static, width 384 +%d+%.%d+ +x %d%.%d%d", measured())
+    local _, list = next(cjson.decode(models.read(path)))
+    assert.are.equal(3, #list)
+    assert.is_true(list[1].cycles > 0)
+  end)
+end)

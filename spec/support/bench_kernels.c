@@ -1,4 +1,4 @@
-/* bench_float.c: core cycles of the float kernels.
+/* bench_kernels.c: core cycles of the kernels.
  *
  * The time stamp counter ticks at a fixed rate, the core does not: a chain of dependent additions, one a cycle, tells how many
  * cycles a tick is. Each figure is the best of `tries`, after one call to warm up.
@@ -33,25 +33,87 @@ static double cycles_per_tick(void) {
 
 enum { ROWS = 8 };
 
-/* [rows][K] times `panels` panels as the engine does it. Each try takes other weights of `megabytes`; 0: the same. */
-PUBLIC double spec_bench_gemm_f32(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries) {
-  const kernels *k = kernels_for(isa);
-  int64_t size = panels * K * 64, room = (megabytes << 18) < 2 * size ? size : megabytes << 18, at = 0;
-  block a = block_filled(rows * K, ORDINARY, 1), b = block_filled(room, ORDINARY, 2);
+/* Billions of cycles a second, now. */
+PUBLIC double spec_bench_gigahertz(void) {
+  double best = 1e30;
+  for (int i = 0; i < 20; i++) {
+    double t = pgee_seconds();
+    uint64_t ticks = __rdtsc();
+    while (pgee_seconds() - t < 1e-4) {
+    }
+    ticks = __rdtsc() - ticks;
+    best = fmin(best, (pgee_seconds() - t) / (double)ticks);
+  }
+  return cycles_per_tick() / best * 1e-9;
+}
+
+/* ---- Products ----------------------------------------------------------------------------------------------------- */
+
+/* Weights to go through so that each try finds others: `megabytes` of them, at least two of `size` bytes; 0: one, used again. */
+typedef struct weights {
+  char *base;
+  int64_t size, room, at;
+} weights;
+
+static weights weights_new(int64_t size, int64_t megabytes) {
+  weights w = {.size = size, .room = megabytes ? megabytes << 20 : size};
+  if (w.room < 2 * size && megabytes)
+    w.room = 2 * size;
+  w.base = aligned_alloc(64, (size_t)w.room);
+  for (int64_t i = 0; i < w.room / 4; i++)
+    ((float *)w.base)[i] = 0.3f;
+  return w;
+}
+
+static const char *weights_next(weights *w) {
+  const char *b = w->base + w->at;
+  w->at = w->at + 2 * w->size <= w->room ? w->at + w->size : 0;
+  return b;
+}
+
+/* [rows][K] times `panels` panels of u8 x s8 (K a multiple of 64) or FP32, as the engine does it: panel after panel, for each one
+ * tile after tile of rows. */
+static void multiply_u8s8(const kernels *k, const uint8_t *a, const int8_t *b, int64_t rows, int64_t K, int64_t panels) {
+  _Alignas(64) int32_t c[MAX_TILE_M * PANEL];
+  int64_t tiles = (rows + k->tile_m - 1) / k->tile_m;
+  for (int64_t p = 0; p < panels; p++, b += K * PANEL)
+    for (int64_t i = 0; i < tiles; i++) {
+      int64_t first = rows * i / tiles, last = rows * (i + 1) / tiles;
+      const int8_t *next = p + 1 < panels && i < 2 ? b + K * PANEL + i * K * PANEL / 2 : NULL;
+      k->gemm_u8s8(c, a + first * K, K, b, K / 64, (int)(last - first), next);
+    }
+}
+
+static void multiply_f32(const kernels *k, const float *a, const float *b, int64_t rows, int64_t K, int64_t panels) {
   _Alignas(64) float c[MAX_TILE_M * PANEL];
+  int64_t tiles = (rows + k->tile_m_f32 - 1) / k->tile_m_f32;
+  for (int64_t p = 0; p < panels; p++, b += K * PANEL)
+    for (int64_t i = 0; i < tiles; i++) {
+      int64_t first = rows * i / tiles, last = rows * (i + 1) / tiles;
+      const float *next = p + 1 < panels && i < 4 ? b + K * PANEL + i * K * PANEL / 4 : NULL;
+      k->gemm_f32(c, PANEL, a + first * K, K, b, PANEL, K, (int)(last - first), PANEL, next);
+    }
+}
+
+PUBLIC double spec_bench_gemm_u8s8(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries) {
+  weights b = weights_new(panels * K * PANEL, megabytes);
+  block a = block_bytes(rows * K);
   double cycles;
-  MEASURE(1, {
-    for (int64_t p = 0; p < panels; p++)
-      for (int64_t t = 0, quarter = 0; t < rows; t += k->tile_m_f32, quarter++) {
-        const float *panel = b.f + at + p * K * 64;
-        const float *next = p + 1 < panels && quarter < 4 && rows > k->tile_m_f32 ? panel + (64 + 16 * quarter) * K : NULL;
-        k->gemm_f32(c, 64, a.f + t * K, K, panel, 64, K, (int)(rows - t < k->tile_m_f32 ? rows - t : k->tile_m_f32), 64, next);
-      }
-    at = at + 2 * size <= room ? at + size : 0;
-  });
-  block_free(a), block_free(b);
+  MEASURE(1, multiply_u8s8(kernels_for(isa), a.u, (const int8_t *)weights_next(&b), rows, K, panels));
+  block_free(a), free(b.base);
   return cycles;
 }
+
+PUBLIC double spec_bench_gemm_f32(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries) {
+  weights b = weights_new(panels * K * PANEL * 4, megabytes);
+  block a = block_filled(rows * K, ORDINARY, 1);
+  double cycles;
+  MEASURE(1, multiply_f32(kernels_for(isa), a.f, (const float *)weights_next(&b), rows, K, panels));
+  block_free(a), free(b.base);
+  return cycles;
+}
+
+/* ---- What goes with them ------------------------------------------------------------------------------------------ */
 
 /* A tile of 6 by 64. */
 PUBLIC double spec_bench_epilogue(int isa, int integer, int activation, int per_row, int quantized, int tries) {
