@@ -29,6 +29,7 @@ What is typed is Lua: an expression shows its value, a statement runs. It goes o
 ---- Saying things -----------------------------------------------------------------------------------------------------
 
 local function complain(text)
+  io.stdout:flush()
   io.stderr:write(terminal.paint("error: ", "red", terminal.colours(2)), text, "\n")
 end
 
@@ -103,8 +104,8 @@ end
 
 ---- Lines -------------------------------------------------------------------------------------------------------------
 
--- Runs a complete text and says what came of it.
-local function run(state, text)
+-- Runs a complete text and says what came of it; of an error, in which line it is unless without_place.
+local function run(state, text, without_place)
   local result = state.sitting:run(text)
   if result.ok == nil then
     return nil
@@ -113,7 +114,7 @@ local function run(state, text)
   elseif result.interrupted then
     say_interrupted(result[1])
   else
-    complain(result[1])
+    complain(without_place and result[1]:gsub("^stdin:%d+: ", "") or result[1])
   end
   return result.ok, result.interrupted
 end
@@ -154,7 +155,7 @@ local function setup(state, lines)
       io.write(state.shown_prompt, line, "\n")
       io.flush()
     end
-    local ok, interrupted = run(state, line)
+    local ok, interrupted = run(state, line, true)
     if interrupted and state.interactive then
       break -- the prompt has what was made so far
     elseif not ok then

@@ -103,8 +103,8 @@ local function where(f)
   return path, info.linedefined
 end
 
--- "(changes)", as its source has it.
-local function parameters(lines, line)
+-- "(changes)", as its source has it; of a function called with a colon but written with a dot, without the first.
+local function parameters(lines, line, colon)
   local text = lines[line]
   for i = line + 1, line + 3 do
     if text:find "function.-%b()" then
@@ -112,25 +112,32 @@ local function parameters(lines, line)
     end
     text = text .. " " .. (lines[i] or "")
   end
-  return (text:match "function.-(%b())" or "(...)"):gsub("%s+", " ")
+  local name, list = text:match "function(.-)(%b())"
+  if not list then
+    return "(...)"
+  elseif colon and not name:find ":" then
+    list = list:gsub("^%(%s*[%w_]+%s*,?%s*", "(")
+  end
+  return (list:gsub("%s+", " "))
 end
 
---- What is said of a function: its documentation, or nil, and what to write behind its name to call it.
-function docs.of_function(f)
+--- What is said of a function: its documentation, or nil, and what to write behind its name to call it. colon: it is called as a
+-- method.
+function docs.of_function(f, colon)
   local path, line = where(f)
   local lines = path and lines_of(path)
   if not lines or not lines[line] then
     return nil, "(...)"
   end
-  return comment_above(lines, line), parameters(lines, line)
+  return comment_above(lines, line), parameters(lines, line, colon)
 end
 
--- "name(...)" and the first sentence of each function of a table of them.
+-- "name(...)" and the first sentence of each function of a table of them, but those that are only for modules.
 local function overview(functions, prefix)
   local lines = {}
   for _, name in ipairs(names.sorted(functions)) do
-    local text, call = docs.of_function(functions[name])
-    if text then
+    local text, call = docs.of_function(functions[name], prefix:sub(-1) == ":")
+    if text and not text:find "^For modules" then
       local first = (text:gsub("\n", " ") .. " "):match "^(.-[^.]%.)%s" or text:gsub("\n", " ")
       lines[#lines + 1] = "  " .. prefix .. name .. call .. "\n      " .. first
     end
@@ -141,10 +148,11 @@ end
 ---- Values ------------------------------------------------------------------------------------------------------------
 
 local function describe_function(name, f)
-  local text, call = docs.of_function(f)
+  local text, call = docs.of_function(f, name:find ":[%w_]+$")
   local path, line = where(f)
   if not path then
-    return name .. ": a function of Lua; its reference manual describes it"
+    return debug.getinfo(f, "S").what == "C" and name .. " is a function of Lua: its reference manual describes it"
+      or ("%s was typed in line %d"):format(name, line)
   end
   return ("%s%s\n%s\n\n%s:%d"):format(name, call, text and follow(text) or "has no documentation",
     names.path(path), line)
@@ -247,7 +255,7 @@ end
 local function anywhere(name)
   local found = {}
   for module in pairs(package.loaded) do
-    local path = module:find "^perigee%." and package.searchpath(module, package.path)
+    local path = module:find "^perigee%." and not module:find "^perigee%.repl" and package.searchpath(module, package.path)
     local lines = path and lines_of(path) or {}
     for i, line in ipairs(lines) do
       if line:match "function ([%w_.:]+)%(" and line:match "function [%w_.:]*%f[%w_]([%w_]+)%(" == name
@@ -292,6 +300,9 @@ function docs.find(name, environment)
     return c_text
   end
   local found, value = names.resolve(environment, name)
+  if not found and name:find "[.:]" then -- tensor.from for perigee.tensor.from
+    found, value = names.resolve({ get = function(_, head) return require("perigee")[head] end }, name)
+  end
   local word = name:match "([%w_]+)$"
   if found and type(value) == "function" then
     return describe_function(name, value)
@@ -308,7 +319,7 @@ function docs.find(name, environment)
   if short then
     return describe_table(short == "init" and "perigee" or short, module, short)
   end
-  local elsewhere = word and anywhere(word)
+  local elsewhere = word == name and anywhere(word)
   if elsewhere then
     return elsewhere
   end
