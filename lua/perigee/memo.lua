@@ -2,6 +2,8 @@
 --
 -- What a value depends on is spelled out in its key, so asking again after a change recomputes only what the change touches.
 -- Values have a release method: they hold memory that Lua's collector does not see.
+local pgee = require "perigee.ffi"
+
 local Memo = {}
 Memo.__index = Memo
 
@@ -9,10 +11,13 @@ function Memo.new()
   return setmetatable({ values = {}, used = {}, made = 0 }, Memo)
 end
 
---- The value of `key`; make() makes it the first time.
+--- The value of `key`; make() makes it the first time. An interrupt that is asked for is an error instead: making many takes long.
 function Memo:get(key, make)
   local value = self.values[key]
   if value == nil then
+    if pgee.C.pgee_interrupted() ~= 0 then
+      error("interrupted", 0)
+    end
     value = make()
     self.values[key] = value
     self.made = self.made + 1

@@ -117,4 +117,21 @@ function terminal.cut(text, columns)
   return table.concat(kept) .. mark .. (coloured and "\27[0m" or "")
 end
 
+--- The line, cut at its beginning: for names whose end says more.
+function terminal.tail(text, columns)
+  if terminal.width(text) <= columns then
+    return text
+  end
+  local mark, kept = terminal.ellipsis(), {}
+  for c in characters(text) do
+    kept[#kept + 1] = c
+  end
+  local width, from = terminal.width(mark), #kept + 1
+  while from > 1 and width + columns_of(kept[from - 1]) <= columns do
+    from = from - 1
+    width = width + columns_of(kept[from])
+  end
+  return mark .. table.concat(kept, "", from)
+end
+
 return terminal

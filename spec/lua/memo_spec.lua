@@ -1,4 +1,5 @@
 local Memo = require "perigee.memo"
+local pgee = require "perigee.ffi"
 
 local released
 
@@ -43,6 +44,22 @@ describe("memo", function()
     end, "no")
     assert.are.same({ "b" }, released)
     get(memo, "a")
+    assert.are.equal(2, memo.made)
+  end)
+
+  it("makes nothing once an interrupt is asked for", function()
+    local memo = Memo.new()
+    get(memo, "a")
+    finally(function() pgee.C.pgee_interrupt(0) end)
+    assert.has_error(function()
+      memo:renew(function()
+        get(memo, "b")
+        pgee.C.pgee_interrupt(1)
+        get(memo, "a") -- it is there
+        get(memo, "c")
+      end)
+    end, "interrupted")
+    assert.are.same({ "b" }, released)
     assert.are.equal(2, memo.made)
   end)
 

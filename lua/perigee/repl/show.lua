@@ -44,15 +44,16 @@ local function scalar(x, style)
   return COLOURS[kind] and terminal.paint(text, COLOURS[kind], style.colours) or text
 end
 
--- What an object says of itself, or nil if x is no object.
+-- What an object says of itself, or nil if x is no object; and whether that fits the width.
 local function object(x, style)
   local metatable = type(x) == "table" and debug.getmetatable(x)
-  local f = metatable and (rawget(metatable, "__show") or rawget(metatable, "__tostring"))
+  local fits = metatable and rawget(metatable, "__show")
+  local f = fits or metatable and rawget(metatable, "__tostring")
   if not f then
     return nil
   end
   local ok, text = pcall(f, x, style)
-  return ok and tostring(text) or "(an object that does not print: " .. tostring(text) .. ")"
+  return ok and tostring(text) or "(an object that does not print: " .. tostring(text) .. ")", fits ~= nil
 end
 
 ---- Tables ------------------------------------------------------------------------------------------------------------
@@ -195,8 +196,8 @@ function show.text(x, style)
   elseif type(x) == "cdata" then
     return cut_lines(tostring(x), style)
   end
-  local text = object(x, style)
-  return text and cut_lines(text, style) or block(x, style, 0, 0, 1, {})
+  local text, fits = object(x, style)
+  return text and (fits and text or cut_lines(text, style)) or block(x, style, 0, 0, 1, {})
 end
 
 --- Prints values to standard output as the prompt does, and returns them.
