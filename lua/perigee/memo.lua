@@ -11,7 +11,7 @@ function Memo.new()
   return setmetatable({ values = {}, used = {}, made = 0 }, Memo)
 end
 
---- The value of `key`; make() makes it the first time. An interrupt that is asked for is an error instead: making many takes long.
+--- The value of `key`; make() makes it the first time. An error instead while an interrupt is asked for: making many takes long.
 function Memo:get(key, make)
   local value = self.values[key]
   if value == nil then
