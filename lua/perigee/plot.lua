@@ -13,7 +13,7 @@
 --   width    in columns; by default the terminal's, at most 100
 --   height   in lines, axes excluded; 10
 -- A plot prints itself; a prompt adds colours. Series are told apart by dashes, by colours, or by letters in ASCII.
-local bit = require "bit"
+local canvas = require "perigee.canvas"
 local pgee = require "perigee.ffi"
 local options = require "perigee.options"
 local tensor = require "perigee.tensor"
@@ -25,12 +25,7 @@ local Plot = {}
 Plot.__index = Plot
 
 local WIDEST, NARROWEST, HEIGHT = 100, 20, 10
-local COLOURS = { "cyan", "yellow", "magenta", "green", "red", "blue" }
-local MARKS = { "*", "o", "+", "x", "#", "@" }
--- Dots drawn and left out in turn along a curve, series by series.
-local DASHES = { { 1, 0 }, { 4, 3 }, { 1, 2 }, { 6, 2 }, { 2, 4 }, { 1, 4 } }
--- Of the four dots of a point, and of every four dots of a bar, which are drawn.
-local SHADES = { { 1, 1, 1, 1 }, { 1, 0, 0, 1 }, { 1, 0, 0, 0 }, { 1, 1, 0, 0 }, { 1, 0, 1, 0 }, { 0, 1, 1, 1 } }
+local COLOURS = { "cyan", "yellow", "magenta", "green", "red", "blue" } -- one for each series that a canvas can tell apart
 
 ---- What is plotted ---------------------------------------------------------------------------------------------------
 
@@ -72,8 +67,8 @@ local function series_of(given)
     local x = s.x or given.x
     list[i] = { name = s.name, y = y, x = x and vector(x, prefix .. "x", #y) or counted(#y) }
   end
-  if #list == 0 or #list > #MARKS then
-    error(("plot: %d series, expected 1 to %d"):format(#list, #MARKS), 0)
+  if #list == 0 or #list > #COLOURS then
+    error(("plot: %d series, expected 1 to %d"):format(#list, #COLOURS), 0)
   end
   return list
 end
@@ -222,72 +217,6 @@ local function axis(low, high, count)
   return { low = low, high = high, step = step_of(high - low, count) }
 end
 
----- Canvas ------------------------------------------------------------------------------------------------------------
-
--- Cells of `wide` by `high` dots; a cell has the bits of its dots, and the number of the series that drew there last.
-local Canvas = {}
-Canvas.__index = Canvas
-
-local BITS = { [0] = { [0] = 0x40, 0x80 }, { [0] = 0x04, 0x20 }, { [0] = 0x02, 0x10 }, { [0] = 0x01, 0x08 } } -- [up][right]
-
-local function canvas(columns, rows, utf8)
-  local wide, high = utf8 and 2 or 1, utf8 and 4 or 1
-  local self = { columns = columns, rows = rows, wide = wide, high = high, right = columns * wide - 1, top = rows * high - 1,
-    utf8 = utf8, bits = {}, owner = {} }
-  for r = 0, rows - 1 do
-    self.bits[r], self.owner[r] = {}, {}
-  end
-  return setmetatable(self, Canvas)
-end
-
--- x to the right, y up, both from 0.
-function Canvas:dot(x, y, series)
-  if x >= 0 and x <= self.right and y >= 0 and y <= self.top then
-    local r, c = math.floor(y / self.high), math.floor(x / self.wide)
-    self.bits[r][c] = bit.bor(self.bits[r][c] or 0, BITS[y % self.high][x % self.wide])
-    self.owner[r][c] = series
-  end
-end
-
--- Bresenham's line. `count` is how many dots of the dash came before; returns it.
-function Canvas:line(x0, y0, x1, y1, series, count)
-  local on, off = DASHES[series][1], DASHES[series][2]
-  local dx, dy = math.abs(x1 - x0), -math.abs(y1 - y0)
-  local sx, sy, off_by = x0 < x1 and 1 or -1, y0 < y1 and 1 or -1, dx + dy
-  while true do
-    if not self.utf8 or count % (on + off) < on then
-      self:dot(x0, y0, series)
-    end
-    if x0 == x1 and y0 == y1 then
-      return count
-    end
-    count = count + 1
-    local twice = 2 * off_by
-    if twice >= dy then
-      off_by, x0 = off_by + dy, x0 + sx
-    end
-    if twice <= dx then
-      off_by, y0 = off_by + dx, y0 + sy
-    end
-  end
-end
-
--- A row of cells as text, the lowest is row 0.
-function Canvas:row(r, paint)
-  local cells = {}
-  for c = 0, self.columns - 1 do
-    local bits, series = self.bits[r][c], self.owner[r][c]
-    if not bits then
-      cells[c + 1] = " "
-    elseif self.utf8 then
-      cells[c + 1] = paint(string.char(0xE2, 0xA0 + bit.rshift(bits, 6), 0x80 + bit.band(bits, 63)), series)
-    else
-      cells[c + 1] = paint(MARKS[series], series)
-    end
-  end
-  return (table.concat(cells):gsub(" +$", ""))
-end
-
 ---- Drawing -----------------------------------------------------------------------------------------------------------
 
 local draw = {}
@@ -311,9 +240,7 @@ function draw.points(area, panel, at_x, at_y)
       if finite(y) and finite(s.x[i]) then
         local x, up = math.min(at_x(s.x[i]), area.right - side + 1), math.min(at_y(y), area.top - side + 1)
         for d = 0, side * side - 1 do
-          if SHADES[n][d + 1] == 1 then
-            area:dot(x + d % side, up + math.floor(d / side), n)
-          end
+          area:shade(x + d % side, up + math.floor(d / side), n)
         end
       end
     end
@@ -350,9 +277,7 @@ function draw.bars(area, panel, _, at_y)
         if slot % series == n - 1 and finite(v) and not gap and v ~= 0 then
           local up = at_y(v)
           for y = math.min(zero, up), math.max(zero, up) do
-            if not area.utf8 or SHADES[n][x % 2 + 2 * (y % 2) + 1] == 1 then
-              area:dot(x, y, n)
-            end
+            area:shade(x, y, n)
           end
         end
       end
@@ -387,20 +312,16 @@ end
 local function legend(panel, style, paint)
   local words = {}
   for n, s in ipairs(panel.series) do
-    local on, off = DASHES[n][1], DASHES[n][2]
-    local sample = MARKS[n]
-    if style.utf8 then
-      local area = canvas(4, 1, true)
+    local area = canvas.new(style.utf8 and 4 or 1, 1, style.utf8)
+    if panel.kind == "curve" then
+      area:line(0, 0, area.right, 0, n, 0)
+    else
       for x = 0, area.right do
-        for y = 0, panel.kind == "curve" and 0 or 1 do
-          if panel.kind == "curve" and x % (on + off) < on or panel.kind ~= "curve" and SHADES[n][x % 2 + 2 * y + 1] == 1 then
-            area:dot(x, y + 1, n)
-          end
-        end
+        area:shade(x, 0, n)
+        area:shade(x, 1, n)
       end
-      sample = area:row(0, function(cell) return cell end)
     end
-    words[n] = paint(sample, n) .. " " .. (s.name or "series " .. n)
+    words[n] = area:row(0, paint) .. " " .. (s.name or "series " .. n)
   end
   return words
 end
@@ -443,7 +364,7 @@ local function render(panel, width, style)
     margin = math.max(margin, #labels[i].text)
   end
   local columns = width - margin - 2
-  local area = canvas(columns, rows, style.utf8)
+  local area = canvas.new(columns, rows, style.utf8)
   local at_y = place(y_axis, area.top)
   draw[panel.kind](area, panel, place(x_axis, area.right), at_y)
   local words = {} -- by the row of cells
