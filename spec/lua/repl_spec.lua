@@ -133,6 +133,18 @@ describe("a sitting", function()
     assert.equal(43, value "_")
   end)
 
+  it("shows what an assignment to an object changed", function()
+    s.env.object = setmetatable({ said = 0 }, {
+      __newindex = function(t, key, v) t.said = { key, v } end,
+      __changed = function(t) return t.said ~= 0 and t.said or nil end,
+    })
+    assert.same({ { "alpha", 0.5 } }, { value "object.alpha = 0.5" })
+    assert.same({}, { value "x = object" })
+    assert.same({ { "alpha", 0.7 } }, { value "x.alpha = 0.7" })
+    assert.is_true(s:run("x.alpha = 0.8;").hidden)
+    assert.same({}, { value "x = 1" })
+  end)
+
   it("has its own names, and overwrites none of Lua's", function()
     local before = print
     value "print = 1"

@@ -170,8 +170,19 @@ local function call(self, f)
   return result
 end
 
+-- What the sitting's objects say of their last change: { [object] = record }.
+local function last_changes(env)
+  local found = {}
+  for _, x in next, env do
+    local f = type(x) == "table" and names.metatable(x) and rawget(names.metatable(x), "__changed")
+    found[x] = f and f(x) or nil
+  end
+  return found
+end
+
 --- Runs a text: { ok =, n =, values ... }, ok being nil if it is not complete, false if it failed with message [1]; hidden says
--- whether its values are not to be shown.
+-- whether its values are not to be shown. The value of an assignment that changes an object, such as q.alpha = 0.8, is what
+-- changed, if it says so.
 function Sitting:run(text)
   local line = self.line
   local f, code, is_statement = compile(text, line, self.env)
@@ -182,6 +193,7 @@ function Sitting:run(text)
   if not f then
     return { ok = false, n = 1, code }
   end
+  local before = last_changes(self.env)
   local result = call(self, f)
   result.interrupted = not result.ok and C.pgee_interrupted() ~= 0
   C.pgee_interrupt(0)
@@ -194,6 +206,12 @@ function Sitting:run(text)
   end
   local kind = (is_statement or result.n == 0) and "statement" or result.hidden and "hidden" or "shown"
   self.entries[#self.entries + 1] = { code = code:match "^%s*(.-)%s*$", kind = kind }
+  for x, record in pairs(kind == "statement" and last_changes(self.env) or {}) do
+    if record ~= before[x] then
+      result.n = result.n + 1
+      result[result.n] = record
+    end
+  end
   return result
 end
 
