@@ -85,8 +85,18 @@ double pgee_seconds(void);
 
 /* ---- Tensors ------------------------------------------------------------------------------------------------------ */
 
-enum { PGEE_F32 = 0, PGEE_F16 = 1, PGEE_BF16 = 2, PGEE_U8 = 3, PGEE_S8 = 4, PGEE_S32 = 5, PGEE_S64 = 6, PGEE_F64 = 7, PGEE_BOOL = 8,
-       PGEE_DTYPES = 9 };
+enum {
+  PGEE_F32 = 0,
+  PGEE_F16 = 1,
+  PGEE_BF16 = 2,
+  PGEE_U8 = 3,
+  PGEE_S8 = 4,
+  PGEE_S32 = 5,
+  PGEE_S64 = 6,
+  PGEE_F64 = 7,
+  PGEE_BOOL = 8,
+  PGEE_DTYPES = 9
+};
 /* How many rows a plan's buffer has: as many as its shape says, one for each token, one for each sequence. */
 enum { PGEE_FIXED = 0, PGEE_TOKENS = 1, PGEE_SEQUENCES = 2 };
 enum { PGEE_MAX_DIMS = 4 };
@@ -153,9 +163,9 @@ typedef struct pgee_wordpiece_options {
   int handle_chinese_chars; /* spaces around CJK ideographs */
   int strip_accents;        /* decompose and drop accents */
   int lowercase;
-  int32_t max_word_chars;   /* a longer word is unknown; 100 */
-  int32_t unk, cls, sep;    /* ids */
-  const char *prefix;       /* of pieces inside a word: "##". Read by pgee_wordpiece_new only */
+  int32_t max_word_chars; /* a longer word is unknown; 100 */
+  int32_t unk, cls, sep;  /* ids */
+  const char *prefix;     /* of pieces inside a word: "##". Read by pgee_wordpiece_new only */
 } pgee_wordpiece_options;
 
 /* pieces: `count` UTF-8 strings, one after another, each ended by a zero byte; piece i has id ids[i] >= 0. Of equal pieces the
@@ -243,8 +253,17 @@ int pgee_packed_multiplier(pgee_tensor **out, const pgee_packed *p, float x_scal
 /* One operator is one args struct. Run at once by pgee_run, or pushed on a plan by pgee_plan_push. Fields that are tensors
  * may be a plan's buffers in the latter case. */
 
-enum { PGEE_EMBED = 0, PGEE_LINEAR = 1, PGEE_NORM = 2, PGEE_QUANTIZE = 3, PGEE_ATTENTION = 4, PGEE_POOL = 5, PGEE_UNIT = 6,
-       PGEE_OBSERVE = 7, PGEE_OPS = 8 };
+enum {
+  PGEE_EMBED = 0,
+  PGEE_LINEAR = 1,
+  PGEE_NORM = 2,
+  PGEE_QUANTIZE = 3,
+  PGEE_ATTENTION = 4,
+  PGEE_POOL = 5,
+  PGEE_UNIT = 6,
+  PGEE_OBSERVE = 7,
+  PGEE_OPS = 8
+};
 
 /* A packed batch: sequences one after another, no padding. */
 typedef struct pgee_batch {
@@ -260,12 +279,12 @@ enum { PGEE_STATIC = 1, PGEE_DYNAMIC_TOKEN = 2, PGEE_DYNAMIC_SEQUENCE = 3 };
  * m, the scale from the range of x' over the row (or the sequence), written to row_scale and row_zero. */
 typedef struct pgee_quantizer {
   int mode;
-  int symmetric;                  /* 1: q in [1, 255], zero 128 */
-  int32_t zero;                   /* static only */
-  const pgee_tensor *m;           /* F32 [K]; may be NULL if dynamic: all 1 */
-  pgee_tensor *q;                 /* out U8 [rows][K] */
-  pgee_tensor *row_scale;         /* out F32 [rows], dynamic only */
-  pgee_tensor *row_zero;          /* out S32 [rows], dynamic only */
+  int symmetric;          /* 1: q in [1, 255], zero 128 */
+  int32_t zero;           /* static only */
+  const pgee_tensor *m;   /* F32 [K]; may be NULL if dynamic: all 1 */
+  pgee_tensor *q;         /* out U8 [rows][K] */
+  pgee_tensor *row_scale; /* out F32 [rows], dynamic only */
+  pgee_tensor *row_zero;  /* out S32 [rows], dynamic only */
 } pgee_quantizer;
 
 /* y = (word[id] + type[type id]) + position[i + position_offset], i the place in the sequence. */
@@ -273,7 +292,7 @@ typedef struct pgee_embed_args {
   const pgee_tensor *word, *position; /* [vocabulary][H], [positions][H], F32, F16 or BF16; position may be NULL */
   const pgee_tensor *type;            /* [types][H] or NULL */
   int64_t position_offset;
-  pgee_tensor *y;                     /* out F32 [T][H] */
+  pgee_tensor *y; /* out F32 [T][H] */
 } pgee_embed_args;
 
 enum { PGEE_IDENTITY = 0, PGEE_GELU = 1, PGEE_GELU_TANH = 2, PGEE_RELU = 3, PGEE_TANH = 4 };
@@ -284,7 +303,7 @@ enum { PGEE_AUTO = 0, PGEE_ONEDNN = 1 };
 /* y = activation(x W^T + bias) + residual. INT8 weights take U8 x: y = fma(float(acc), scale[n], bias[n]) with
  * acc = sum (x - zero) w, or fma(float(acc) * row_scale[t], scale[n], bias[n]). F32 weights take F32 x. */
 typedef struct pgee_linear_args {
-  const pgee_tensor *x;         /* [rows][K] */
+  const pgee_tensor *x; /* [rows][K] */
   const pgee_packed *w;
   const pgee_tensor *bias;      /* F32 [N] or NULL */
   const pgee_tensor *scale;     /* F32 [N]: pgee_packed_multiplier's, or the packed scales if x is dynamic; NULL for F32 */
@@ -292,37 +311,37 @@ typedef struct pgee_linear_args {
   const pgee_tensor *row_scale; /* of x, dynamic: F32 [rows], S32 [rows] */
   const pgee_tensor *row_zero;
   int activation;
-  const pgee_tensor *residual;  /* F32 [rows][N] or NULL */
-  int kernel;                   /* PGEE_AUTO or PGEE_ONEDNN */
-  pgee_tensor *y;               /* out F32 [rows][N] or NULL if quantized */
-  pgee_quantizer quantize;      /* static only: requantizes each tile */
+  const pgee_tensor *residual; /* F32 [rows][N] or NULL */
+  int kernel;                  /* PGEE_AUTO or PGEE_ONEDNN */
+  pgee_tensor *y;              /* out F32 [rows][N] or NULL if quantized */
+  pgee_quantizer quantize;     /* static only: requantizes each tile */
 } pgee_linear_args;
 
 /* y = (v - mean) / sqrt(var + eps) * gamma + beta over each row, v = x + residual. */
 typedef struct pgee_norm_args {
-  const pgee_tensor *x;         /* F32 [rows][H] */
-  const pgee_tensor *residual;  /* F32 [rows][H] or NULL */
+  const pgee_tensor *x;            /* F32 [rows][H] */
+  const pgee_tensor *residual;     /* F32 [rows][H] or NULL */
   const pgee_tensor *gamma, *beta; /* F32 [H] */
   float eps;
-  pgee_tensor *y;               /* out F32 [rows][H]; NULL if only the quantized row is wanted. May be x */
-  pgee_quantizer quantize;      /* static or per token */
+  pgee_tensor *y;          /* out F32 [rows][H]; NULL if only the quantized row is wanted. May be x */
+  pgee_quantizer quantize; /* static or per token */
 } pgee_norm_args;
 
 typedef struct pgee_quantize_args {
-  const pgee_tensor *x;         /* F32 [rows][K] */
+  const pgee_tensor *x; /* F32 [rows][K] */
   pgee_quantizer quantize;
 } pgee_quantize_args;
 
 /* softmax(Q K^T * scale) V for each sequence and head. In INT8 if qkv is U8: Q, K and V have zero point 128 and a scale for each
  * head, probabilities 8 bits; sequences of at most 32768 tokens. */
 typedef struct pgee_attention_args {
-  const pgee_tensor *qkv;       /* F32 or U8 [T][3H]: Q, K, V side by side, heads side by side in each */
+  const pgee_tensor *qkv; /* F32 or U8 [T][3H]: Q, K, V side by side, heads side by side in each */
   int64_t heads;
-  float scale;                  /* 1 / sqrt(D) */
-  const pgee_tensor *qk_scale;  /* U8 qkv: F32 [heads], a head's scale of Q times its scale of K; else NULL */
-  const pgee_tensor *v_scale;   /* U8 qkv: F32 [heads]; else NULL */
-  pgee_tensor *y;               /* out F32 [T][H] or NULL if quantized */
-  pgee_quantizer quantize;      /* static only */
+  float scale;                 /* 1 / sqrt(D) */
+  const pgee_tensor *qk_scale; /* U8 qkv: F32 [heads], a head's scale of Q times its scale of K; else NULL */
+  const pgee_tensor *v_scale;  /* U8 qkv: F32 [heads]; else NULL */
+  pgee_tensor *y;              /* out F32 [T][H] or NULL if quantized */
+  pgee_quantizer quantize;     /* static only */
 } pgee_attention_args;
 
 enum { PGEE_POOL_FIRST = 0, PGEE_POOL_MEAN = 1, PGEE_POOL_MAX = 2, PGEE_POOL_MEAN_SQRT = 3, PGEE_POOL_LAST = 4 };
@@ -331,7 +350,7 @@ enum { PGEE_POOL_FIRST = 0, PGEE_POOL_MEAN = 1, PGEE_POOL_MAX = 2, PGEE_POOL_MEA
 typedef struct pgee_pool_args {
   const pgee_tensor *x; /* F32 [T][H] */
   int mode;
-  pgee_tensor *y;       /* out F32 [B][H] */
+  pgee_tensor *y; /* out F32 [B][H] */
 } pgee_pool_args;
 
 /* Each row divided by its Euclidean norm, at least 1e-12. */

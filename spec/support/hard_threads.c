@@ -86,9 +86,10 @@ static void build(void) {
   pgee_quantizer by_sequence = {.mode = PGEE_DYNAMIC_SEQUENCE, .q = wide_q, .row_scale = row_scale, .row_zero = row_zero};
   OK(pgee_plan_push(plan, PGEE_QUANTIZE, &(pgee_quantize_args){.x = wide, .quantize = by_sequence}));
   OK(pgee_packed_read(down, &scales, NULL, NULL));
-  OK(pgee_plan_push(plan, PGEE_LINEAR,
-                    &(pgee_linear_args){
-                      .x = wide_q, .w = down, .scale = scales, .row_scale = row_scale, .row_zero = row_zero, .residual = y, .y = x}));
+  OK(pgee_plan_push(
+      plan, PGEE_LINEAR,
+      &(pgee_linear_args){
+          .x = wide_q, .w = down, .scale = scales, .row_scale = row_scale, .row_zero = row_zero, .residual = y, .y = x}));
 
   pooled = buffer(PGEE_F32, PGEE_SEQUENCES, H);
   OK(pgee_plan_push(plan, PGEE_POOL, &(pgee_pool_args){.x = x, .mode = PGEE_POOL_MEAN, .y = pooled}));
