@@ -22,8 +22,9 @@ typedef struct field {
   const char *name;
 } field;
 
-#define FIELD(kind, type, member) \
-  { kind, offsetof(type, member), #member }
+/* clang-format off */ /* its versions differ */
+#define FIELD(kind, type, member) { kind, offsetof(type, member), #member }
+/* clang-format on */
 /* The fields of a pgee_quantizer `quantize` in args of this type. */
 #define QUANTIZER_FIELDS(type)                                                                                             \
   FIELD(FIELD_READ, type, quantize.m), FIELD(FIELD_WRITE, type, quantize.q), FIELD(FIELD_WRITE, type, quantize.row_scale), \

@@ -162,7 +162,8 @@ int pgee_threads(int *threads) {
       TRY(from_environment(text, &now));
     } else {
       int cpus[MAX_CPUS];
-      now = threads_from("", cpus, affinity(cpus));
+      int count = affinity(cpus);
+      now = threads_from("", cpus, count);
     }
     int unset = 0;
     if (!atomic_compare_exchange_strong(&in_force, &unset, now))

@@ -18,7 +18,7 @@
       statement;                         \
     }                                    \
     if (k < (width)) {                   \
-      int n = (int)((width)-k);          \
+      int n = (int)(-k + (width));       \
       statement;                         \
     }                                    \
   } while (0)

@@ -28,7 +28,7 @@ static double cycles_per_tick(void) {
       ticks = __rdtsc() - ticks;                     \
       best = try ? fmin(best, (double)ticks) : best; \
     }                                                \
-    cycles = best / (calls)*cycles_per_tick();       \
+    cycles = best * cycles_per_tick() / (calls);     \
   } while (0)
 
 enum { ROWS = 8 };
