@@ -50,15 +50,19 @@ function Memo:renew(f)
   return result
 end
 
+--- A value that is there already, or nil.
+function Memo:peek(key)
+  return self.values[key]
+end
+
 --- A memo for a while: it lends what this one has, and keeps the rest to itself until it is released.
 function Memo:aside()
-  local own, values = Memo.new(), self.values
+  local own, lender = Memo.new(), self
+  function own.peek(_, key)
+    return own.values[key] or lender:peek(key)
+  end
   function own.get(_, key, make)
-    local lent = values[key]
-    if lent ~= nil then
-      return lent
-    end
-    return Memo.get(own, key, make)
+    return lender:peek(key) or Memo.get(own, key, make)
   end
   return own
 end

@@ -91,7 +91,8 @@ local function load(dir, given)
   local model = setmetatable({
     dir = c.dir, checkpoint = c, config = config, definition = definition, weights = Weights.new(c),
     positions = config.positions, vocabulary = config.vocab_size, types = config.type_vocab_size,
-    task = task_of(config), budget = given.budget, kernel = kernel_of(given.kernel), memo = Memo.new(), runners = {}, graphs = {},
+    task = task_of(config), budget = given.budget, kernel = kernel_of(given.kernel), given = given,
+    memo = Memo.new(), runners = {}, graphs = {},
   }, Model)
   model.model = model
   model.limit = limit_of(c, model.positions, given.max_tokens)

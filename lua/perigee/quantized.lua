@@ -1,16 +1,21 @@
 --- Quantized: an INT8 model. It is a function of the checkpoint, the statistics and the settings, kept up linear by linear: new
 -- settings recompute only what depends on what changed.
+local Change = require "perigee.change"
 local Encoder = require "perigee.encoder"
 local lower = require "perigee.passes.lower"
+local measure = require "perigee.measure"
 local Memo = require "perigee.memo"
 local pgee = require "perigee.ffi"
 local place = require "perigee.passes.place"
+local plot = require "perigee.plot"
 local quantize = require "perigee.passes.quantize"
+local recipe = require "perigee.recipe"
 local report = require "perigee.report"
 local Runner = require "perigee.runner"
 local selection = require "perigee.passes.select"
 local settings = require "perigee.settings"
 local smooth = require "perigee.passes.smooth"
+local sweep = require "perigee.sweep"
 
 local Quantized = Encoder.extend {}
 
@@ -34,10 +39,24 @@ function Quantized.__names()
   return { OF_MODEL, settings.new().values }
 end
 
+-- What a prompt shows after q.alpha = 0.8.
+function Quantized.__changed(q)
+  return rawget(q, "last")
+end
+
 local change
 
+-- Errors blame the caller of the function that calls this, which must not be by a tail call.
+local function raise(f, ...)
+  local ok, result = pcall(f, ...)
+  if not ok then
+    error(result, 3)
+  end
+  return result
+end
+
 function Quantized.__newindex(q, key, value)
-  change(q, { [key] = value })
+  raise(change, q, settings.with, { [key] = value })
 end
 
 --- From a graph to INT8: each pass takes a graph and returns one.
@@ -81,19 +100,181 @@ local function apply(q, new, heads)
   rawset(q, "runners", result)
 end
 
-function change(q, changes)
-  local ok, failure = pcall(function()
-    apply(q, settings.with(q.settings, changes, 0), q.runners)
-  end)
-  if not ok then
-    error(failure, 3)
+local HISTORY = 100 -- settings to go back to
+
+local function remember(q, before)
+  table.insert(q.history, before)
+  if #q.history > HISTORY then
+    table.remove(q.history, 1)
   end
 end
 
---- q:set { alpha = 0.8 }: changes settings. What does not depend on them stays. An error leaves the model as it was.
-function Quantized:set(changes)
-  change(self, changes)
+-- New settings in force, made by make(settings, ...); returns what changed.
+function change(q, make, ...)
+  local before, began = q.settings, pgee.C.pgee_seconds()
+  local new = make(before, ...)
+  apply(q, new, q.runners)
+  local seconds = pgee.C.pgee_seconds() - began
+  if tostring(new) ~= tostring(before) then
+    remember(q, before)
+  end
+  rawset(q, "last", Change.new { models = { q, q }, settings = { before, new }, seconds = seconds })
+  return q.last
 end
+
+-- Linears that a pattern did not name though it named another of their site.
+local function not_named(pattern, found)
+  local match, list = settings.matcher(pattern), {}
+  for _, site in ipairs(found) do
+    for _, linear in ipairs(match(site.name) and {} or site.linears) do
+      list[#list + 1] = not match(linear) and linear or nil
+    end
+  end
+  return list
+end
+
+local function set(q, pattern, changes)
+  if changes == nil then
+    if type(pattern) ~= "table" then
+      error(("set: expected a table of settings, got %s"):format(pgee.describe(pattern)), 0)
+    end
+    return change(q, settings.with, pattern, 0)
+  end
+  local found = settings.find(pattern, measure.sites(q))
+  local record = change(q, settings.at, found, changes, 0)
+  record.moved = not_named(pattern, found)
+  return record
+end
+
+--- q:set { alpha = 0.8 }: changes settings for the whole model, the sites' own values of them included.
+-- q:set("encoder.layer.3.*", { alpha = 0.85 }): changes those of the sites that a name or a pattern matches: activations,
+-- symmetric, per, weights, alpha, skip, observer. What does not depend on a change stays; an error leaves the model as it was.
+-- Returns what changed: change.lua says what that has.
+function Quantized:set(pattern, changes)
+  local record = raise(set, self, pattern, changes)
+  return record
+end
+
+local function undo(q)
+  local before = q.history[#q.history]
+  if not before then
+    error("undo: nothing has been changed", 0)
+  end
+  local record = change(q, function() return before end)
+  q.history[#q.history] = nil -- what was undone, just remembered
+  q.history[#q.history] = nil
+  return record
+end
+
+--- q:undo(): takes the last change back; again, the one before it, up to a hundred. Returns what changed.
+function Quantized:undo()
+  local record = raise(undo, self)
+  return record
+end
+
+local function diff(q, other)
+  local of = getmetatable(other) == Quantized and other or q
+  if of == q and other ~= q then
+    other = { settings = settings.is(other) and other or settings.new(other, 0) }
+    settings.check_patterns(other.settings, measure.sites(q))
+  elseif table.concat(settings.names(measure.sites(of)), " ") ~= table.concat(settings.names(measure.sites(q)), " ") then
+    error("diff: the other model has other sites", 0)
+  end
+  return Change.new { models = { q, of }, settings = { q.settings, other.settings }, names = { "this", "other" } }
+end
+
+--- q:diff(other): what other settings have different, and each site's SQNR by both. other: a quantized model of the same shape,
+-- what q:settings() returned, or a table of settings.
+function Quantized:diff(other)
+  local record = raise(diff, self, other)
+  return record
+end
+
+--- q:recipe(): Lua text that makes this model again, bit for bit. It returns the model. See recipe.lua.
+function Quantized:recipe()
+  return recipe(self)
+end
+
+---- How good it is ----------------------------------------------------------------------------------------------------
+
+--- q:sqnr(): how much of the signal the output keeps, in dB: the last hidden states over the texts that calibration kept (16 at
+-- most), INT8 against FP32. q:sqnr(pattern): { site = dB } from the calibration sample, which takes no run.
+function Quantized:sqnr(pattern)
+  if pattern == nil then
+    local db = raise(measure.output, self)
+    return db
+  end
+  local map = {}
+  for _, site in ipairs(raise(settings.find, pattern, measure.sites(self))) do
+    map[site.name] = raise(measure.site, self, site, { self.settings })[1]
+  end
+  return map
+end
+
+-- Another model from the same statistics, which is released afterwards: by each settings of a list, told(i, dB of its output).
+local function try_each(q, list, told)
+  local probe = setmetatable({
+    model = q.model, stats = q.stats, settings = q.settings, memo = Memo.new(), runners = {}, choices = q.choices, history = {},
+    measured = q.measured,
+  }, Quantized)
+  local ok, failure = pcall(function()
+    for i, chosen in ipairs(list) do
+      apply(probe, chosen, { hidden = true })
+      told(i, measure.output(probe))
+    end
+  end)
+  probe:release()
+  if not ok then
+    error(failure, 0)
+  end
+end
+
+--- q:sweep { alpha = { from, to, step }, sites = pattern, output = false }: SQNR of each site and of the output over a range of
+-- alphas, as a table that prints itself and has curves. The model stays as it is. See sweep.lua.
+function Quantized:sweep(given)
+  local result = raise(sweep.run, self, function(list, told) try_each(self, list, told) end, given)
+  return result
+end
+
+-- The largest magnitude of each channel, divided by factors or not: a list.
+local function magnitudes(seen, factors, K)
+  local min, max, s, list = seen.min:pointer(), seen.max:pointer(), factors and factors:pointer(), {}
+  for k = 0, K - 1 do
+    list[k + 1] = math.max(-min[k], max[k]) / (s and s[k] or 1)
+  end
+  return list
+end
+
+local function plot_site(q, pattern)
+  if not q.stats then
+    error("plot: there are no statistics", 0)
+  end
+  local found = settings.find(pattern, measure.sites(q))
+  if #found > 1 then
+    error(("plot: %q matches %d sites, from %s to %s; one is plotted at a time"):format(pattern, #found, found[1].name,
+      found[#found].name), 0)
+  end
+  local site, memo = found[1], q.memo:aside()
+  local seen, own, parts = q.stats:site(site), settings.of(q.settings, site), nil
+  for of, list in pairs(smooth.parts(q.model:graph "hidden")) do
+    parts = of.name == site.name and list or parts
+  end
+  local alpha, factors = smooth.values(site, parts, not own.skip and q.stats, own, memo)
+  local before, after = magnitudes(seen, nil, site.width), factors and magnitudes(seen, factors, site.width) or nil
+  memo:release()
+  return plot.ranges(before, after, {
+    title = ("%s, %s"):format(site.name, alpha and ("alpha %g"):format(alpha) or "not smoothed"),
+  })
+end
+
+--- q:plot(site): the largest magnitude of each channel of a site, before and after smoothing, drawn in the terminal. site: its
+-- name, one of its linears', or a pattern that matches no other.
+function Quantized:plot(pattern)
+  local drawing = raise(plot_site, self, pattern)
+  return drawing
+end
+
+---- Its kernels -------------------------------------------------------------------------------------------------------
 
 --- q:select(options): times the kernels of its linears anew, whatever is remembered, and uses what is faster; the bits stay. The
 -- options are those of passes/select.lua's run. Returns what it chose.
@@ -147,7 +328,7 @@ function quantized.new(model, given)
     error("quantize: stats is " .. pgee.describe(stats) .. ", expected what model:calibrate returns", 0)
   end
   local q = setmetatable({
-    model = model, stats = stats, settings = new, memo = Memo.new(), runners = {}, choices = {},
+    model = model, stats = stats, settings = new, memo = Memo.new(), runners = {}, choices = {}, history = {}, measured = {},
   }, Quantized)
   apply(q, new, { [model.task] = true })
   return q

@@ -1,43 +1,44 @@
---- Range: which values of a site, after smoothing, a static scale covers. The rest is clipped. It is estimated from the sample of
--- rows that calibration keeps, and never goes beyond what was seen.
+--- Range: which values of a site, after smoothing, a static scale covers. The rest is clipped.
 --
 --   minmax      from the least value seen in calibration to the largest: nothing seen is clipped
 --   percentile  all but a ten-thousandth of the values at either end (Wu et al. 2020, "Integer Quantization for Deep Learning
 --               Inference": 99.99 %)
 --   mse         the ends where rounding and clipping together have the least mean square error (Choukroun et al. 2019, "Low-bit
 --               Quantization of Neural Networks for Efficient Inference"), a step rounding as uniform noise does
+--
+-- The last two are estimated from the sample of rows that calibration keeps. A value counts there as much as the weights make of
+-- it, by the square of its channel's largest |w|: what is clipped in the one channel that matters costs more than elsewhere.
 local range = {}
 
 local BINS = 2048
 local STEPS = 64 -- that each end is tried at
 local TAIL = 1e-4
 
---- minmax: low <= 0 <= high. seen: of a site, from the statistics; s: F32 [K] or nil, what channels are divided by.
-function range.minmax(seen, s, K)
+local function minmax(seen, s, K)
   local min, max = seen.min:pointer(), seen.max:pointer()
-  local divisor = s and s:pointer()
   local low, high = 0, 0
   for k = 0, K - 1 do
-    local d = divisor and divisor[k] or 1
-    low, high = math.min(low, min[k] / d), math.max(high, max[k] / d)
+    local divisor = s and s[k] or 1
+    low, high = math.min(low, min[k] / divisor), math.max(high, max[k] / divisor)
   end
   return low, high
 end
 
 -- Of the sample's values, by bins from low to high: how many there are below each bin's lower edge, their sum and their squares'.
-local function histogram(seen, s, K, low, high)
+local function histogram(seen, s, wmax, K, low, high)
   local count, sum, square = {}, {}, {}
   for b = 0, BINS do
     count[b], sum[b], square[b] = 0, 0, 0
   end
   local x, stride = seen.sample:pointer()
-  local divisor = s and s:pointer()
   local scale = BINS / (high - low)
   for t = 0, #seen.sample - 1 do
     for k = 0, K - 1 do
-      local v = x[t * stride + k] / (divisor and divisor[k] or 1)
+      local divisor = s and s[k] or 1
+      local v, w = x[t * stride + k] / divisor, wmax[k] * divisor
       local b = math.max(0, math.min(BINS - 1, math.floor((v - low) * scale))) + 1
-      count[b], sum[b], square[b] = count[b] + 1, sum[b] + v, square[b] + v * v
+      w = w * w
+      count[b], sum[b], square[b] = count[b] + w, sum[b] + w * v, square[b] + w * v * v
     end
   end
   for b = 1, BINS do
@@ -103,15 +104,18 @@ local function percentile(h)
   return edge(h, a), edge(h, b)
 end
 
---- low <= 0 <= high, by one of the observers.
-function range.estimate(observer, seen, s, K, symmetric)
-  local low, high = range.minmax(seen, s, K)
-  if observer == "minmax" or low == high or #seen.sample == 0 then
+--- low <= 0 <= high, by one of the observers. seen: of a site, from the statistics; node: one of its linears, smoothed.
+function range.estimate(observer, seen, node, symmetric)
+  local K, s = node.site.width, node.factors and node.factors:pointer()
+  local low, high = minmax(seen, s, K)
+  if observer == "minmax" or low == high then
     return low, high
   end
-  local h = histogram(seen, s, K, low, high)
+  local h = histogram(seen, s, node.wmax:pointer(), K, low, high)
   local lo, hi
-  if observer == "percentile" then
+  if h.total == 0 then
+    return low, high
+  elseif observer == "percentile" then
     lo, hi = percentile(h)
   elseif symmetric then
     lo, hi = mse_symmetric(h, low, high)

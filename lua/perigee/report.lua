@@ -1,10 +1,8 @@
 --- Report: what a model runs, linear by linear, as rows that can be read and a table that prints itself.
 local ffi = require "ffi"
 local linear = require "perigee.linear"
-local packed = require "perigee.packed"
+local measure = require "perigee.measure"
 local pgee = require "perigee.ffi"
-local quant = require "perigee.quant"
-local smooth = require "perigee.passes.smooth"
 local C, check = pgee.C, pgee.check
 
 local report = {}
@@ -16,40 +14,20 @@ Report.__index = Report
 
 local TOKENS = 128 -- that a kernel is named for
 
--- How much of the signal an INT8 linear keeps on the calibration sample, in dB: its output before the activation, against FP32.
-local function sqnr(entry, stats)
-  local node, quantizer = entry.node, entry.quantize
-  if node.precision ~= "int8" or not stats or stats.released or quantizer.mode == "sequence" then
-    return nil
-  end
-  local x, bias = stats:site(node.site).sample, entry.args.bias
-  local weights = packed.new(smooth.weights(node.parts), { dtype = "f32" })
-  local given = {
-    symmetric = quantizer.symmetric, scale = quantizer.scale, zero = quantizer.zero, smooth = node.factors or nil,
-  }
-  local reference = linear(x, weights, { bias = bias })
-  local x8 = quant.quantize(x, given)
-  local test = linear(x8, node.packed, { bias = bias })
-  local db = reference:sqnr(test)
-  for _, object in ipairs { reference, x8, test, weights } do
-    object:release()
-  end
-  return db
-end
-
-local function row_of(entry, stats)
+local function row_of(entry, encoder)
   local node = entry.node
   local linears = {}
   for i, part in ipairs(node.parts) do
     linears[i] = part.name
   end
   local quantizer = entry.quantize
+  local sqnr = node.precision == "int8" and measure.site(encoder, node.site, { encoder.settings })[1] or nil
   return {
     name = #linears == 1 and linears[1] or node.site.name, linears = linears, N = node.width, K = node.inputs[1].width,
     precision = node.precision,
     kernel = linear.kernel(entry.args.w, node.rows == "tokens" and TOKENS or 1, entry.args.kernel),
     alpha = node.alpha or nil, scale = quantizer and quantizer.scale, zero = quantizer and quantizer.zero,
-    mode = quantizer and quantizer.mode, sqnr = sqnr(entry, stats), bytes = entry.args.w.bytes,
+    mode = quantizer and quantizer.mode, sqnr = sqnr, bytes = entry.args.w.bytes,
   }
 end
 
@@ -96,7 +74,7 @@ end
 function report.explain(encoder)
   local self = { rows = {}, notes = notes_of(encoder) }
   for i, entry in ipairs(encoder:runner(encoder.model.task).lowered.linears) do
-    self.rows[i] = row_of(entry, encoder.stats)
+    self.rows[i] = row_of(entry, encoder)
   end
   return setmetatable(self, Report)
 end

@@ -30,7 +30,7 @@ local function make_quantizer(node, stats, own)
   local K, factors = node.site.width, node.factors or nil
   local quantizer = { mode = own.per, symmetric = own.symmetric }
   if own.activations == "static" then
-    local low, high = ranges.estimate(own.observer, stats:site(node.site), factors, K, own.symmetric)
+    local low, high = ranges.estimate(own.observer, stats:site(node.site), node, own.symmetric)
     local range = quant.range(low, high, { symmetric = own.symmetric })
     quantizer.mode, quantizer.scale, quantizer.zero = "static", range.scale, range.zero
     quantizer.m = quant.multiplier(range.scale, factors or K)
@@ -51,8 +51,8 @@ end
 
 local quantize = {}
 
---- Of an INT8 linear with `alpha` and `factors`: its quantizer, its packed weight, its multiplier. own: the settings of its site.
--- memo keeps them, by what they depend on.
+--- Of an INT8 linear with `alpha`, `factors` and `wmax`, as smooth.values gives them: its quantizer, its packed weight, its
+-- multiplier. own: the settings of its site. memo keeps them, by what they depend on.
 function quantize.values(node, stats, own, memo)
   local alpha = node.alpha and ("%.17g"):format(node.alpha) or "off"
   local static = own.activations == "static"

@@ -1,5 +1,5 @@
---- smooth: SmoothQuant (Xiao et al. 2023). Every INT8 linear gets `alpha` and `factors`: the F32 [K] that its weights' columns
--- are multiplied by and its input's channels divided by; both are false where nothing is smoothed.
+--- smooth: SmoothQuant (Xiao et al. 2023). Every INT8 linear gets `alpha`, `factors`, the F32 [K] that its weights' columns are
+-- multiplied by and its input's channels divided by, both false where nothing is smoothed, and `wmax` if anything needs it.
 --
 -- The weights of all linears of a site count together. Dividing costs nothing at run time: it goes into the multiplier of
 -- whatever quantizes the site.
@@ -42,29 +42,29 @@ function smooth.parts(graph)
   return all
 end
 
---- The factors of a site whose linears have these parts, F32 [K]. memo keeps them, and what does not depend on alpha.
-function smooth.factors(site, parts, stats, alpha, memo)
-  local wmax = memo:get("absmax " .. site.name, function()
+--- By the settings of a site whose linears have these parts, without statistics nothing being smoothed: alpha or false, the
+-- factors or false, and wmax, the largest |w| of each channel, where something depends on it. memo keeps them.
+function smooth.values(site, parts, stats, own, memo)
+  local alpha = stats and own.alpha or false
+  local wmax = (alpha or own.observer ~= "minmax") and memo:get("absmax " .. site.name, function()
     return quant.absmax(smooth.weights(parts))
   end)
-  return memo:get(("factors %s %.17g"):format(site.name, alpha), function()
+  local factors = alpha and memo:get(("factors %s %.17g"):format(site.name, alpha), function()
     local xmax = input_range(stats:site(site), site.width)
     local s = quant.smooth(xmax, wmax, alpha)
     xmax:release()
     return s
   end)
+  return alpha, factors, wmax
 end
 
---- Without statistics nothing is smoothed.
 function smooth.pass(graph, stats, chosen, memo)
   local all = smooth.parts(graph)
   return graph:rewrite(function(_, node)
-    if node.precision ~= "int8" then
-      return
+    if node.precision == "int8" then
+      local site = node.site
+      node.alpha, node.factors, node.wmax = smooth.values(site, all[site], stats, settings.of(chosen, site), memo)
     end
-    local site = node.site
-    node.alpha = stats and settings.of(chosen, site).alpha or false
-    node.factors = node.alpha and smooth.factors(site, all[site], stats, node.alpha, memo)
   end)
 end
 

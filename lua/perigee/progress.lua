@@ -1,0 +1,31 @@
+--- Progress: a bar on standard error for what takes a while.
+local pgee = require "perigee.ffi"
+
+local progress = {}
+
+local WIDTH = 40
+
+local function silent() end
+
+-- A bar that says what is going on.
+local function bar(label)
+  return function(done, total)
+    local full = math.floor(WIDTH * done / total + 0.5)
+    io.stderr:write(("\r%s [%s%s] %d/%d%s"):format(label, ("#"):rep(full), ("."):rep(WIDTH - full), done, total,
+      done == total and "\n" or ""))
+    io.stderr:flush()
+  end
+end
+
+--- What to call with (done, total): `given` if it is a function; a bar if it is true, or nil and standard error is a terminal;
+-- else nothing.
+function progress.of(given, label)
+  if type(given) == "function" then
+    return given
+  elseif given == nil then
+    given = pgee.terminal(2)
+  end
+  return given and bar(label) or silent
+end
+
+return progress

@@ -1,0 +1,188 @@
+--- Sweep: SQNR over a range of alphas, of each site and of the output. It prints itself as a table and a curve, and changes
+-- nothing.
+--
+--   local s = q:sweep { alpha = { 0, 1, 0.05 } }       -- from, to, step
+--   s.alpha, s.output                                  -- lists: the alphas, the output's dB
+--   s.sites[i]                                         -- { name =, sqnr = a list of dB, best = the alpha of the largest }
+--   s.best                                             -- the alpha at which the output is best
+--   q.alpha = s.best;  q.alpha = s:alphas()            -- for all; for each site its own
+--   s:plot "encoder.layer.3.output.dense"              -- curves of sites beside the output's
+local measure = require "perigee.measure"
+local options = require "perigee.options"
+local pgee = require "perigee.ffi"
+local plot = require "perigee.plot"
+local progress = require "perigee.progress"
+local report = require "perigee.report"
+local settings = require "perigee.settings"
+
+local Sweep = {}
+Sweep.__index = Sweep
+
+local COLUMNS = 5 -- of alphas that are printed
+local MOST = 201  -- alphas
+
+---- Options -----------------------------------------------------------------------------------------------------------
+
+local KNOWN = { alpha = true, sites = true, output = true, progress = true }
+
+local function alphas_of(given)
+  given = given or { 0, 1, 0.05 }
+  local from, to, step = unpack(type(given) == "table" and given or {})
+  for _, v in ipairs { from or false, to or false, step or false } do
+    if type(v) ~= "number" or v < 0 or v > 1 then
+      error("sweep: alpha is what to go through, { from, to, step }, each from 0 to 1; such as { 0, 1, 0.05 }", 0)
+    end
+  end
+  if from > to or step <= 0 or (to - from) / step > MOST - 1 then
+    error(("sweep: alpha goes from %g to %g in steps of %g, expected upwards in 1 to %d steps"):format(from, to, step, MOST), 0)
+  end
+  local list = {}
+  for i = 0, math.floor((to - from) / step + 1e-9) do
+    list[i + 1] = tonumber(("%.10g"):format(from + i * step))
+  end
+  return list
+end
+
+---- The run -----------------------------------------------------------------------------------------------------------
+
+local sweep = {}
+
+local function best_of(alphas, values)
+  local best, most = nil, -math.huge
+  for i, alpha in ipairs(alphas) do
+    if values[i] and values[i] > most then
+      best, most = alpha, values[i]
+    end
+  end
+  return best
+end
+
+-- The settings for each alpha: of the sites that are swept, or of all.
+local function candidates(q, alphas, swept)
+  local list = {}
+  for i, alpha in ipairs(alphas) do
+    list[i] = swept and settings.at(q.settings, swept, { alpha = alpha }, 0) or settings.with(q.settings, { alpha = alpha }, 0)
+  end
+  return list
+end
+
+--- q:sweep(options). probe(): a model like q that is changed and released here. Options:
+--   alpha     { from, to, step }; { 0, 1, 0.05 }
+--   sites     a pattern: these change, the others stay as they are. Default: all
+--   output    false: sites only, which takes less time
+--   progress  as for calibrate
+function sweep.run(q, probe, given)
+  given = options.check(given, KNOWN, "sweep", -2)
+  if not q.stats or q.stats.released then
+    error("sweep: there are no statistics to measure by", 0)
+  end
+  local alphas, all = alphas_of(given.alpha), measure.sites(q)
+  local swept = given.sites ~= nil and settings.find(given.sites, all)
+  local list = candidates(q, alphas, swept)
+  local with_output = given.output ~= false and q.stats:can_judge()
+  local tell, total, done = progress.of(given.progress, "sweeping"), #(swept or all) + (with_output and #alphas or 0), 0
+  local function step()
+    done = done + 1
+    tell(done, total)
+  end
+  local self = { alpha = alphas, sites = {}, output = with_output and {} or nil, settings = q.settings }
+  for _, site in ipairs(swept or all) do
+    local sqnr = measure.site(q, site, list)
+    if next(sqnr) then
+      table.insert(self.sites, {
+        name = site.name, sqnr = sqnr, best = best_of(alphas, sqnr), now = settings.of(q.settings, site).alpha,
+      })
+    end
+    step()
+  end
+  if with_output then
+    probe(list, function(i, db)
+      self.output[i] = db
+      step()
+    end)
+    self.best = best_of(alphas, self.output)
+  end
+  return setmetatable(self, Sweep)
+end
+
+---- The result --------------------------------------------------------------------------------------------------------
+
+--- For each site the alpha at which it is best: { site = alpha }, as q.alpha takes it.
+function Sweep:alphas()
+  local map = {}
+  for _, site in ipairs(self.sites) do
+    map[site.name] = site.best
+  end
+  return map
+end
+
+--- Curves of SQNR over alpha: the output's, and those of the sites that a pattern matches, as many as a plot holds.
+function Sweep:plot(pattern)
+  local series = {}
+  if self.output then
+    series[1] = { name = "output", y = self.output }
+  end
+  local match = pattern ~= nil and settings.matcher(pattern)
+  for _, site in ipairs(self.sites) do
+    if #series < 6 and (match and match(site.name) or not match and #series == 0) then
+      series[#series + 1] = { name = site.name, y = site.sqnr }
+    end
+  end
+  if match and #series == (self.output and 1 or 0) then
+    local names = {}
+    for i, site in ipairs(self.sites) do
+      names[i] = site.name
+    end
+    error(("plot: %s matches no site of the sweep%s"):format(pgee.describe(pattern), settings.hint(pattern, names)), 2)
+  end
+  return plot.curve { series = series, x = self.alpha, title = "SQNR over alpha", xlabel = "alpha", ylabel = "dB" }
+end
+
+-- The places of a few alphas among all, the first and the last among them.
+local function columns_of(count)
+  local list = {}
+  for c = 0, math.min(COLUMNS, count) - 1 do
+    list[#list + 1] = 1 + math.floor(c * (count - 1) / math.max(1, math.min(COLUMNS, count) - 1) + 0.5)
+  end
+  return list
+end
+
+local function row_of(name, now, best, sqnr, places, alphas)
+  local at
+  for i, alpha in ipairs(alphas) do
+    at = alpha == best and i or at
+  end
+  local row = {
+    name, now == false and "off" or now and ("%.4g"):format(now) or "", ("%.4g"):format(best), ("%.2f"):format(sqnr[at]),
+  }
+  for _, i in ipairs(places) do
+    row[#row + 1] = ("%.1f"):format(sqnr[i])
+  end
+  return row
+end
+
+function Sweep:table()
+  local places = columns_of(#self.alpha)
+  local rows = { { "site ", "now", "best", "dB" } }
+  for _, i in ipairs(places) do
+    table.insert(rows[1], ("%.4g"):format(self.alpha[i]))
+  end
+  for _, site in ipairs(self.sites) do
+    rows[#rows + 1] = row_of(site.name, site.now, site.best, site.sqnr, places, self.alpha)
+  end
+  if self.output then
+    rows[#rows + 1] = row_of("output", nil, self.best, self.output, places, self.alpha)
+  end
+  return report.table(rows)
+end
+
+--- How a prompt prints it.
+function Sweep:__show(style)
+  return self:table() .. "\n\n" .. self:plot():text(style)
+end
+
+function Sweep:__tostring()
+  return self:__show()
+end
+
+return sweep
