@@ -4,6 +4,7 @@
 -- these follow the static scales for every alpha and how good any setting is, so one calibration serves all settings. Our own
 -- FP32 kernels compute it, so the statistics are the same on every CPU, whatever the batches and the number of threads.
 local ffi = require "ffi"
+local attention = require "perigee.passes.attention"
 local inputs = require "perigee.inputs"
 local lines = require "perigee.lines"
 local observer = require "perigee.observer"
@@ -11,6 +12,7 @@ local options = require "perigee.options"
 local place = require "perigee.passes.place"
 local lower = require "perigee.passes.lower"
 local pgee = require "perigee.ffi"
+local progress = require "perigee.progress"
 local Runner = require "perigee.runner"
 local sites = require "perigee.passes.sites"
 local tensor = require "perigee.tensor"
@@ -39,9 +41,28 @@ function Statistics:can_judge()
   return not self.released and self.kept ~= nil
 end
 
+--- What was seen of an attention of a graph: { min =, max = F32 [3H] of its queries, keys and values, sqnr = what INT8 keeps of
+-- its signal on the first texts, in dB }; an error if that is nothing.
+function Statistics:attention_of(node)
+  if self.released then
+    error("the statistics were released; quantizing needs them", 0)
+  end
+  local seen = self.attention[node.name]
+  if not seen or #seen.min ~= 3 * node.width then
+    error(("the statistics have nothing about the attention %s of width %d: they were made for another model"):format(node.name,
+      node.width), 0)
+  end
+  return seen
+end
+
 --- Frees its memory. Models that were quantized with it stay as they are.
 function Statistics:release()
   self.released = true
+  for name, seen in pairs(self.attention) do
+    self.attention[name] = nil
+    seen.min:release()
+    seen.max:release()
+  end
   for name, seen in pairs(self.sites) do
     self.sites[name] = nil
     seen.min:release()
@@ -57,28 +78,6 @@ end
 function Statistics:__tostring()
   local cut = self.truncated > 0 and (", %d of the texts truncated"):format(self.truncated) or ""
   return ("%d texts, %d tokens%s"):format(self.texts, self.tokens, cut)
-end
-
----- Progress ----------------------------------------------------------------------------------------------------------
-
-local function silent() end
-
--- A bar on standard error.
-local function bar(done, total)
-  local width = 40
-  local full = math.floor(width * done / total + 0.5)
-  io.stderr:write(("\rcalibrating [%s%s] %d/%d%s"):format(("#"):rep(full), ("."):rep(width - full), done, total,
-    done == total and "\n" or ""))
-  io.stderr:flush()
-end
-
-local function progress_of(given)
-  if type(given) == "function" then
-    return given
-  elseif given == nil then
-    given = pgee.terminal(2)
-  end
-  return given and bar or silent
 end
 
 ---- The run -----------------------------------------------------------------------------------------------------------
@@ -110,13 +109,16 @@ local function read_options(given)
       error(("calibrate: %s is %s, expected an integer of at least 1"):format(name, pgee.describe(value)), 0)
     end
   end
-  read.progress = progress_of(given.progress)
+  read.progress = progress.of(given.progress, "calibrating")
   return read
 end
 
--- An observer for each site, by the site's name.
+-- An observer for each site and each attention, by name.
 local function make_observers(graph, rows)
   local observers = {}
+  for _, node in ipairs(sites.attentions(graph)) do
+    observers[node.name] = observer.new(3 * node.width, { sample = 1, name = node.name })
+  end
   for _, site in ipairs(sites.list(graph)) do
     observers[site.name] = observer.new(site.width, { sample = rows, name = site.name })
   end
@@ -226,10 +228,63 @@ local function stream(model, runner, next_text, read, kept)
   return seen, tokens, truncated
 end
 
-local function statistics(observers, texts, tokens, truncated, kept)
-  local stats = { sites = {}, texts = texts, tokens = tokens, truncated = truncated, kept = kept:close() }
-  for name, o in pairs(observers) do
-    stats.sites[name] = { min = o.min, max = o.max, sample = o:sample() }
+---- Attention ---------------------------------------------------------------------------------------------------------
+
+-- Tokens of the first texts that INT8 attention is judged by; one text at least.
+local JUDGED = 512
+
+local function first_texts(model, kept)
+  local batch, tokens = inputs.new(model), 0
+  for i, input in ipairs(kept.inputs) do
+    tokens = tokens + #input.ids
+    if i > 1 and tokens > JUDGED then
+      break
+    end
+    batch:add(input)
+  end
+  return batch
+end
+
+-- Runs some texts once more, keeps all rows of their queries, keys and values, and sets the SQNR of every attention's statistics.
+local function judge(model, graph, kept, seen)
+  local batch, rows = first_texts(model, kept), {}
+  local ok, failure = pcall(function()
+    for _, node in ipairs(sites.attentions(graph)) do
+      rows[node.name] = observer.new(3 * node.width, { sample = batch.T, name = node.name })
+    end
+    local runner = Runner.new(lower.pass(place(sites.observe_attention(graph)), { memo = model.memo, observers = rows }), batch.T)
+    local ran, why = pcall(runner.run, runner, batch, function() end)
+    runner:release()
+    if not ran then
+      error(why, 0)
+    end
+    for _, node in ipairs(sites.attentions(graph)) do
+      local own = seen[node.name]
+      local qkv, scales = rows[node.name]:sample(), attention.scales(own, node.heads)
+      own.sqnr = attention.sqnr(qkv, attention.batch(batch), node.heads, scales)
+      qkv:release()
+      scales:release()
+    end
+  end)
+  for _, o in pairs(rows) do
+    o:release()
+  end
+  if not ok then
+    error(failure, 0)
+  end
+end
+
+local function statistics(graph, observers, texts, tokens, truncated, kept)
+  local stats = {
+    sites = {}, attention = {}, texts = texts, tokens = tokens, truncated = truncated, kept = kept:close(),
+  }
+  for _, site in ipairs(sites.list(graph)) do
+    local o = observers[site.name]
+    stats.sites[site.name] = { min = o.min, max = o.max, sample = o:sample() }
+  end
+  for _, node in ipairs(sites.attentions(graph)) do
+    local o = observers[node.name]
+    stats.attention[node.name] = { min = o.min, max = o.max }
   end
   return setmetatable(stats, Statistics)
 end
@@ -242,8 +297,9 @@ end
 function calibrate.run(model, texts, given)
   local read, path = read_options(given), lines.path(texts)
   local next_text = source(texts)
-  local graph = place(sites.observe(model:graph "hidden"))
-  local observers, kept = make_observers(graph, read.rows), new_kept()
+  local plain = model:graph "hidden"
+  local graph = place(sites.observe(plain))
+  local observers, kept = make_observers(plain, read.rows), new_kept()
   local function release()
     kept:release()
     for _, o in pairs(observers) do
@@ -259,7 +315,12 @@ function calibrate.run(model, texts, given)
     elseif seen == 0 then
       error("calibrate: there is no text to calibrate on", 0)
     end
-    local stats = statistics(observers, seen, tokens, truncated, kept)
+    local stats = statistics(plain, observers, seen, tokens, truncated, kept)
+    local judged, why = pcall(judge, model, plain, stats.kept, stats.attention)
+    if not judged then
+      stats:release()
+      error(why, 0)
+    end
     stats.source = { path = path, samples = read.samples, rows = read.rows }
     return stats
   end)

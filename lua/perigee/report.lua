@@ -31,6 +31,18 @@ local function row_of(entry, encoder)
   }
 end
 
+-- An attention: its scales are those of queries times keys and of values, least and largest over the heads.
+local function attention_row(node)
+  local row = {
+    name = node.name, heads = node.heads, D = node.width / node.heads, precision = node.precision or "f32", sqnr = node.sqnr,
+  }
+  for key, t in pairs { qk = node.scales and node.scales.qk, v = node.scales and node.scales.v } do
+    local values = t:totable()
+    row[key] = { math.min(unpack(values)), math.max(unpack(values)) }
+  end
+  return row
+end
+
 ---- Facts about the whole ---------------------------------------------------------------------------------------------
 
 local function isa_in_force()
@@ -70,11 +82,15 @@ local function notes_of(encoder)
 end
 
 --- encoder:explain(): { rows = { { name, linears, N, K, precision, kernel, alpha, scale, zero, mode, sqnr, bytes }... }, notes
--- = { ... } }. A row is one multiplication; Q, K and V are one. Fields that mean nothing for a row are nil.
+-- = { ... }, attention = { { name, heads, D, precision, qk, v, sqnr }... } }. A row is one multiplication; Q, K and V are one.
+-- Fields that mean nothing for a row are nil. qk and v: { least, largest } of the heads' scales.
 function report.explain(encoder)
-  local self = { rows = {}, notes = notes_of(encoder) }
-  for i, entry in ipairs(encoder:runner(encoder.model.task).lowered.linears) do
+  local self, lowered = { rows = {}, attention = {}, notes = notes_of(encoder) }, encoder:runner(encoder.model.task).lowered
+  for i, entry in ipairs(lowered.linears) do
     self.rows[i] = row_of(entry, encoder)
+  end
+  for i, node in ipairs(lowered.attentions) do
+    self.attention[i] = attention_row(node)
   end
   return setmetatable(self, Report)
 end
@@ -114,7 +130,15 @@ function Report:__tostring()
       dynamic or format("%.5g", row.scale), format("%d", row.zero), format("%.1f", row.sqnr),
     }
   end
-  return table.concat(self.notes, "\n") .. "\n\n" .. report.table(rows)
+  local attentions = { { "attention ", "heads x D", "precision ", "scale of q k", "of v", "SQNR dB" } }
+  for _, row in ipairs(self.attention) do
+    attentions[#attentions + 1] = {
+      row.name, ("%d x %d"):format(row.heads, row.D), row.precision,
+      row.qk and ("%.3g to %.3g"):format(unpack(row.qk)) or "-", row.v and ("%.3g to %.3g"):format(unpack(row.v)) or "-",
+      format("%.1f", row.sqnr),
+    }
+  end
+  return table.concat(self.notes, "\n") .. "\n\n" .. report.table(rows) .. "\n\n" .. report.table(attentions)
 end
 
 return report

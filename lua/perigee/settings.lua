@@ -7,7 +7,9 @@
 --   alpha        SmoothQuant's alpha, 0 to 1; false: no smoothing; or a table of pattern = number or false, where the longest
 --                pattern that matches a site decides and the default stands for the rest
 --   skip         a list of patterns: these linears stay FP32, and are not smoothed
---   attention    "f32"
+--   attention    "int8", "f32" or "auto": INT8 where calibration measured that it keeps 20 dB of the signal. INT8 needs
+--                statistics; without them "auto" is FP32. Where the linear of queries, keys and values stays FP32, so does its
+--                attention
 --   observer     what range a static scale covers: "minmax", "percentile" or "mse" (range.lua says what they are)
 --   sites        what sites have of their own: { pattern = { activations, symmetric, per, weights, alpha, skip, observer } },
 --                where the closest pattern decides, setting by setting. A site with activations of its own has their defaults
@@ -62,7 +64,7 @@ end
 local function closer(a, b, site)
   if (a == site.name) ~= (b == site.name) then
     return a == site.name
-  elseif not compile(a) ~= not compile(b) then
+  elseif (not compile(a)) ~= (not compile(b)) then
     return not compile(a)
   end
   return #a > #b or #a == #b and a < b
@@ -214,10 +216,7 @@ function check.skip(value)
 end
 
 function check.attention(value)
-  if value == "int8" or value == "auto" then
-    refuse("attention", value, "\"f32\": there is no INT8 attention kernel yet")
-  end
-  return choice("attention", value, { "f32" })
+  return choice("attention", value, { "auto", "int8", "f32" })
 end
 
 function check.observer(value)
@@ -278,7 +277,7 @@ local function defaults(activations)
   local static = activations == "static"
   return {
     activations = activations, symmetric = not static, per = static and "tensor" or "token", weights = "row",
-    alpha = settings.ALPHA[activations], skip = {}, attention = "f32", observer = "minmax", sites = {},
+    alpha = settings.ALPHA[activations], skip = {}, attention = "auto", observer = "minmax", sites = {},
   }
 end
 

@@ -20,16 +20,20 @@ local bytes_out = pgee.out "pgee_tensor *"
 
 --- The settings that are held to bits, by name. Everything is said: another default is no change of bits.
 exact.modes = {
-  ["static"] = { activations = "static", symmetric = false, alpha = 0.7 },
-  ["static-symmetric"] = { activations = "static", symmetric = true, alpha = 0.4 },
-  ["dynamic"] = { activations = "dynamic", symmetric = true, per = "token", alpha = 0.5 },
-  ["dynamic-asymmetric"] = { activations = "dynamic", symmetric = false, per = "token", alpha = false },
-  ["dynamic-sequence"] = { activations = "dynamic", symmetric = true, per = "sequence", alpha = 0.5 },
+  ["static"] = { activations = "static", symmetric = false, alpha = 0.7, attention = "f32" },
+  ["static-symmetric"] = { activations = "static", symmetric = true, alpha = 0.4, attention = "f32" },
+  ["dynamic"] = { activations = "dynamic", symmetric = true, per = "token", alpha = 0.5, attention = "f32" },
+  ["dynamic-asymmetric"] = { activations = "dynamic", symmetric = false, per = "token", alpha = false, attention = "f32" },
+  ["dynamic-sequence"] = { activations = "dynamic", symmetric = true, per = "sequence", alpha = 0.5, attention = "f32" },
+  ["static-attention"] = { activations = "static", symmetric = false, alpha = 0.7, attention = "int8" },
+  ["dynamic-attention"] = { activations = "dynamic", symmetric = true, per = "token", alpha = 0.5, attention = "int8" },
 }
 for _, mode in pairs(exact.modes) do
   mode.weights, mode.attention, mode.observer = "row", "f32", "minmax"
 end
-exact.mode_names = { "static", "static-symmetric", "dynamic", "dynamic-asymmetric", "dynamic-sequence" }
+exact.mode_names = {
+  "static", "static-symmetric", "dynamic", "dynamic-asymmetric", "dynamic-sequence", "static-attention", "dynamic-attention",
+}
 
 --- What a model calibrates on and answers: its name as in spec.support.models, or "minilm".
 function exact.inputs(name, model)
@@ -57,16 +61,25 @@ function exact.quantize(opened, mode)
   return opened.model:quantize(settings)
 end
 
---- Digest of the statistics, the sites in the order of their names.
-function exact.statistics(stats)
-  local names, d = {}, digest.new()
-  for name in pairs(stats.sites) do
+local function sorted_names(t)
+  local names = {}
+  for name in pairs(t) do
     names[#names + 1] = name
   end
   table.sort(names)
-  for _, name in ipairs(names) do
+  return names
+end
+
+--- Digest of the statistics, sites and then attentions, each in the order of their names.
+function exact.statistics(stats)
+  local d = digest.new()
+  for _, name in ipairs(sorted_names(stats.sites)) do
     local seen = stats.sites[name]
     d:string(name):tensor(seen.min):tensor(seen.max):tensor(seen.sample)
+  end
+  for _, name in ipairs(sorted_names(stats.attention)) do
+    local seen = stats.attention[name]
+    d:string(name):tensor(seen.min):tensor(seen.max)
   end
   return d:text()
 end
@@ -91,6 +104,11 @@ function exact.packed(q)
       add(args.scale)
       add(linear.quantize and linear.quantize.m)
       d:string(tostring(linear.quantize and linear.quantize.zero))
+    end
+  end
+  for _, node in ipairs(q:runner("hidden").lowered.attentions) do
+    if node.precision == "int8" then
+      d:tensor(node.scales.m):tensor(node.scales.qk):tensor(node.scales.v)
     end
   end
   return d:text()

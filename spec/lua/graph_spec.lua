@@ -175,13 +175,18 @@ describe("sites", function()
     assert.are.same({ "mlp.ug", { "mlp.up", "mlp.gate" } }, { sites.list(found)[1].name, sites.list(found)[1].linears })
   end)
 
-  it("are observed once each", function()
+  it("are observed once each, and every attention", function()
     local observed = list(sites.observe(graph), "op")
     local count = 0
     for _, op in ipairs(observed) do
       count = count + (op == "observe" and 1 or 0)
     end
-    assert.are.equal(8, count)
+    assert.are.equal(8 + 2, count)
+    local names = {}
+    for i, node in ipairs(sites.attentions(graph)) do
+      names[i] = node.name
+    end
+    assert.are.same({ "encoder.layer.0.attention.self", "encoder.layer.1.attention.self" }, names)
   end)
 end)
 

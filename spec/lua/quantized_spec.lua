@@ -30,6 +30,10 @@ describe("calibration", function()
         assert.is_true(seen[key]:equals(b.sites[name][key]), name .. " " .. key)
       end
     end
+    for name, seen in pairs(a.attention) do
+      local other = b.attention[name]
+      assert.is_true(seen.min:equals(other.min) and seen.max:equals(other.max) and seen.sqnr == other.sqnr, name)
+    end
   end
 
   it("sees every site once", function()
@@ -41,6 +45,9 @@ describe("calibration", function()
     assert.are.equal(12, stats.texts)
     assert.are.same({ 64 }, stats.sites["encoder.layer.1.attention.self.qkv"].min.shape)
     assert.are.same({ 128, 150 }, stats.sites["encoder.layer.0.output.dense"].sample.shape)
+    local attention = stats.attention["encoder.layer.1.attention.self"]
+    assert.are.same({ 192 }, attention.min.shape)
+    assert.is_true(attention.sqnr > 20 and attention.sqnr < 60, attention.sqnr)
   end)
 
   it("does not depend on how texts are batched or on threads", function()
@@ -93,6 +100,7 @@ describe("quantize", function()
       { { stats = stats, alpha = 1.5 }, "alpha is 1.5, expected a number from 0 to 1" },
       { { stats = stats, skip = { "*" } }, "quantize matched no linear" },
       { { stats = stats, skip = { "encoder.layer.7.*" } }, 'skip pattern "encoder.layer.7.*" matches no linear' },
+      { { activations = "dynamic", attention = "int8" }, "INT8 attention needs statistics: stats = model:calibrate(texts)" },
       { { stats = stats, alhpa = 0.5 }, 'there is no "alhpa" (did you mean "alpha"?)' },
     } do
       assert.matches(case[2], failure(model.quantize, model, case[1]), 1, true)
@@ -108,6 +116,12 @@ describe("quantize", function()
     foreign.sites["encoder.layer.0.attention.self.qkv"] = nil
     assert.matches("nothing about the site encoder.layer.0.attention.self.qkv",
       failure(model.quantize, model, { stats = foreign }))
+    local none = model:calibrate(inputs, { progress = false })
+    none.attention["encoder.layer.1.attention.self"] = nil
+    assert.matches("nothing about the attention encoder.layer.1.attention.self of width 64",
+      failure(model.quantize, model, { stats = none }))
+    model:quantize({ stats = none, attention = "f32" }):release()
+    none:release()
   end)
 
   for name, chosen in pairs {
@@ -116,6 +130,10 @@ describe("quantize", function()
     ["static, not smoothed"] = { activations = "static", alpha = false },
     ["dynamic per token"] = { activations = "dynamic" },
     ["dynamic per sequence, asymmetric"] = { activations = "dynamic", per = "sequence", symmetric = false },
+    ["static, attention FP32"] = { activations = "static", attention = "f32" },
+    ["static, attention INT8"] = { activations = "static", attention = "int8" },
+    ["dynamic per token, attention INT8"] = { activations = "dynamic", attention = "int8" },
+    ["dynamic per sequence, attention INT8"] = { activations = "dynamic", per = "sequence", attention = "int8" },
     ["static, half of it skipped"] = { activations = "static", skip = { "encoder.layer.0.*" } },
   } do
     it("is near FP32: " .. name, function()
@@ -133,7 +151,7 @@ describe("quantize", function()
     local explained = q:explain()
     assert.matches("no statistics: nothing is smoothed", tostring(explained), 1, true)
     assert.is_nil(explained.rows[1].alpha)
-    local unsmoothed = model:quantize { activations = "dynamic", stats = stats, alpha = false }
+    local unsmoothed = model:quantize { activations = "dynamic", stats = stats, alpha = false, attention = "f32" }
     assert.is_true(q:hidden(others):equals(unsmoothed:hidden(others)))
   end)
 
@@ -238,6 +256,88 @@ describe("settings of a quantized model", function()
       q:hidden(others):release()
     end
     assert.are.equal(first, live())
+  end)
+end)
+
+describe("attention", function()
+  local function precisions(q)
+    local list = {}
+    for i, row in ipairs(q:explain().attention) do
+      list[i] = row.precision
+    end
+    return list
+  end
+
+  it("is INT8 where statistics say that it keeps enough, and the linear before it is INT8", function()
+    local q = model:quantize { stats = stats }
+    assert.are.same({ "int8", "int8" }, precisions(q))
+    q:release()
+    q = model:quantize { stats = stats, activations = "dynamic" }
+    assert.are.same({ "int8", "int8" }, precisions(q))
+    q:release()
+    q = model:quantize { activations = "dynamic" }
+    assert.are.same({ "f32", "f32" }, precisions(q))
+    q:release()
+    for _, attention in ipairs { "auto", "int8" } do
+      q = model:quantize { stats = stats, attention = attention, skip = "encoder.layer.0.attention.self.key" }
+      assert.are.same({ "f32", "int8" }, precisions(q))
+      q:release()
+    end
+    assert.are.same({ "f32", "f32" }, { model:explain().attention[1].precision, model:explain().attention[2].precision })
+  end)
+
+  it("stays FP32 below the least SQNR, unless INT8 is asked for", function()
+    local other = model:calibrate(inputs, { progress = false })
+    other.attention["encoder.layer.1.attention.self"].sqnr = 19.9
+    other.attention["encoder.layer.0.attention.self"].sqnr = 0 / 0
+    local q = model:quantize { stats = other }
+    assert.are.same({ "f32", "f32" }, precisions(q))
+    assert.are.equal(19.9, q:explain().attention[2].sqnr)
+    q.attention = "int8"
+    assert.are.same({ "int8", "int8" }, precisions(q))
+    q.attention = "f32"
+    assert.are.same({ "f32", "f32" }, precisions(q))
+    q:release()
+    other:release()
+  end)
+
+  it("is left as it is when the statistics are released", function()
+    local other = model:calibrate(inputs, { progress = false })
+    local q = model:quantize { stats = other }
+    local before = q:hidden(others)
+    other:release()
+    assert.are.equal(3, #q:layers(others))
+    assert.is_true(before:equals(q:hidden(others)))
+    q:release()
+  end)
+
+  it("of a head that saw nothing, or next to nothing, is quantized like any other", function()
+    local attention = require "perigee.passes.attention"
+    local function seen(values)
+      return { min = perigee.tensor.new("F32", #values), max = perigee.tensor.from(values) }
+    end
+    local scales = attention.scales(seen { 0, 254, 1e-30, 1e-30, 1e38, 127 }, 2)
+    local function near(want, got)
+      assert.is_true(math.abs(got / want - 1) < 1e-6, ("%g, expected %g"):format(got, want))
+    end
+    near(1e-15, scales.qk[1])
+    near(2e-15, scales.qk[2])
+    near(1e15, scales.v[1])
+    near(1, scales.v[2])
+    near(1, scales.m[1])
+    near(0.5, scales.m[2])
+    near(1e15, scales.m[3])
+    scales:release()
+  end)
+
+  it("is explained: heads, scales and SQNR", function()
+    local q = model:quantize { stats = stats }
+    local row = q:explain().attention[1]
+    assert.are.same({ "encoder.layer.0.attention.self", "int8" }, { row.name, row.precision })
+    assert.are.equal(64, row.heads * row.D)
+    assert.is_true(row.qk[1] > 0 and row.qk[1] <= row.qk[2] and row.v[1] > 0 and row.sqnr > 20)
+    assert.matches("encoder.layer.0.attention.self +%d+ x %d+ +int8", tostring(q:explain()))
+    q:release()
   end)
 end)
 

@@ -13,8 +13,8 @@ local dense = { name = "encoder.layer.10.output.dense", linears = { "encoder.lay
 describe("settings", function()
   it("default to static asymmetric per tensor, dynamic symmetric per token", function()
     local s = settings.new {}
-    local chosen = { s.activations, s.symmetric, s.per, s.weights, s.alpha }
-    assert.are.same({ "static", false, "tensor", "row", settings.ALPHA.static }, chosen)
+    local chosen = { s.activations, s.symmetric, s.per, s.weights, s.alpha, s.attention }
+    assert.are.same({ "static", false, "tensor", "row", settings.ALPHA.static, "auto" }, chosen)
     local d = settings.new { activations = "dynamic" }
     assert.are.same({ "dynamic", true, "token", settings.ALPHA.dynamic }, { d.activations, d.symmetric, d.per, d.alpha })
   end)
@@ -28,8 +28,7 @@ describe("settings", function()
     assert.matches('weights is 3, expected "row" or "tensor"', refused { weights = 3 })
     assert.matches("symmetric is 1, expected true or false", refused { symmetric = 1 })
     assert.matches("expected a table, got number", refused(3))
-    assert.matches("no INT8 attention kernel yet", refused { attention = "auto" })
-    assert.matches("no INT8 attention kernel yet", refused { attention = "int8" })
+    assert.matches('attention is "int4", expected "auto" or "int8" or "f32"', refused { attention = "int4" })
     assert.matches('observer is "max", expected "minmax" or "percentile" or "mse"', refused { observer = "max" })
   end)
 

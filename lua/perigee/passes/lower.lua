@@ -118,14 +118,16 @@ function push.norm(p, node, value, c)
 end
 
 function push.attention(p, node, value, c)
-  local stacked = node.inputs[1]
+  local stacked, int8 = node.inputs[1], node.precision == "int8"
   if #node.inputs ~= 1 then
     error("an attention whose queries, keys and values are not one linear cannot be run", 0)
   end
   p:attention {
-    qkv = c.values[stacked].y, heads = node.heads, scale = 1 / math.sqrt(node.width / node.heads), y = value.y,
-    quantize = value.quantize,
+    qkv = int8 and c.values[stacked].quantize.q or c.values[stacked].y,
+    qk_scale = int8 and node.scales.qk or nil, v_scale = int8 and node.scales.v or nil,
+    heads = node.heads, scale = 1 / math.sqrt(node.width / node.heads), y = value.y, quantize = value.quantize,
   }
+  c.attentions[#c.attentions + 1] = node
 end
 
 function push.quantize(p, node, value, c)
@@ -140,13 +142,17 @@ function push.observe(p, node, _, c)
   p:observe { x = c.values[node.inputs[1]].y, observer = c.observers[node.site.name] }
 end
 
---- Returns { plan = sealed, outputs = { name = buffer }, linears = { { node =, args = }... } in order }.
+--- Returns { plan = sealed, outputs = { name = buffer }, linears = { { node =, args = }... } and attentions = { node... } in
+-- order }.
 --   memo        keeps the FP32 parameters
 --   kernel      of what is FP32: "auto" or "onednn"
 --   observers   by site, where the graph has observe nodes
 function lower.pass(graph, options)
   local p, read = plan.new(), float_readers(graph)
-  local c = { values = {}, linears = {}, memo = options.memo, kernel = options.kernel or "auto", observers = options.observers }
+  local c = {
+    values = {}, linears = {}, attentions = {}, memo = options.memo, kernel = options.kernel or "auto",
+    observers = options.observers,
+  }
   for _, node in ipairs(graph.nodes) do
     if not push[node.op] then
       error(("the engine has no operator for the graph's %s where it stands"):format(node.op), 0)
@@ -164,7 +170,7 @@ function lower.pass(graph, options)
     outputs[output.name] = list[i]
   end
   p:seal(list)
-  return { plan = p, outputs = outputs, linears = c.linears }
+  return { plan = p, outputs = outputs, linears = c.linears, attentions = c.attentions }
 end
 
 return lower

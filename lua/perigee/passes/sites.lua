@@ -3,7 +3,8 @@
 --
 -- Every linear of the encoder gets `site`: { name =, linears = { names... }, width = K }. A site that feeds one linear has its
 -- name. One that feeds several has what their names begin with and the initials of the rest: query, key and value of
--- "encoder.layer.0.attention.self" read the site "encoder.layer.0.attention.self.qkv".
+-- "encoder.layer.0.attention.self" read the site "encoder.layer.0.attention.self.qkv". An attention is no site, but is observed,
+-- too: its queries, keys and values. It gets `name`, what those linears' names begin with: "encoder.layer.0.attention.self".
 local sites = {}
 
 local function name_of(linears)
@@ -37,6 +38,8 @@ function sites.find(graph)
       end
       site.name = name_of(site.linears)
       node.site = site
+    elseif node.op == "attention" and node.inputs[1].site then
+      node.name = node.inputs[1].site.name:match "^(.*)%." or "attention"
     end
   end)
 end
@@ -53,16 +56,39 @@ function sites.list(graph)
   return list
 end
 
---- The graph with an observe node at every site, for calibration.
-function sites.observe(graph)
-  local seen = {}
+local function push_observe(out, x, site)
+  out:push { op = "observe", inputs = { x }, rows = x.rows, width = x.width, site = site }
+end
+
+--- The graph with an observe node before every attention.
+function sites.observe_attention(graph)
   return graph:rewrite(function(out, node)
-    if node.site and not seen[node.site] then
-      seen[node.site] = true
-      local x = node.inputs[1]
-      out:push { op = "observe", inputs = { x }, rows = x.rows, width = x.width, site = node.site }
+    if node.op == "attention" then
+      push_observe(out, node.inputs[1], { name = node.name })
     end
   end)
+end
+
+--- The graph with an observe node at every site and before every attention, for calibration.
+function sites.observe(graph)
+  local seen = {}
+  return sites.observe_attention(graph:rewrite(function(out, node)
+    if node.site and not seen[node.site] then
+      seen[node.site] = true
+      push_observe(out, node.inputs[1], node.site)
+    end
+  end))
+end
+
+--- The graph's attentions in order.
+function sites.attentions(graph)
+  local list = {}
+  for _, node in ipairs(graph.nodes) do
+    if node.op == "attention" then
+      list[#list + 1] = node
+    end
+  end
+  return list
 end
 
 return sites
