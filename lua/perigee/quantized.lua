@@ -1,6 +1,5 @@
 --- Quantized: an INT8 model. It is a function of the checkpoint, the statistics and the settings, kept up linear by linear: new
 -- settings recompute only what depends on what changed.
-local attention = require "perigee.passes.attention"
 local Change = require "perigee.change"
 local Encoder = require "perigee.encoder"
 local lower = require "perigee.passes.lower"
@@ -65,7 +64,6 @@ function Quantized:lower(graph)
   graph = place(graph, self.settings)
   graph = smooth.pass(graph, self.stats, self.settings, self.memo)
   graph = quantize.pass(graph, self.stats, self.settings, self.memo)
-  graph = attention.pass(graph, self.stats, self.settings, self.memo)
   rawset(self, "choices", selection.run(selection.weights(graph), { known = self.choices }))
   return lower.pass(selection.pass(graph, self.choices), { memo = self.memo })
 end
@@ -87,8 +85,19 @@ local function make_runners(q, heads)
   return runners
 end
 
+-- Errors if something is to be static and nothing is known of what it sees.
+local function check_statistics(q, new)
+  for _, site in ipairs(q.stats and {} or measure.sites(q)) do
+    local own = settings.of(new, site)
+    if own.activations == "static" and not own.skip then
+      error("quantize: static activations need statistics: stats = model:calibrate(texts)", 0)
+    end
+  end
+end
+
 -- Brings everything in line with new settings. If that fails, the old ones stay in force and nothing else has changed.
 local function apply(q, new, heads)
+  check_statistics(q, new)
   local before = q.settings
   rawset(q, "settings", new)
   local ok, result = pcall(q.memo.renew, q.memo, function()
@@ -324,9 +333,7 @@ function quantized.new(model, given)
   local stats = chosen.stats
   chosen.stats = nil
   local new = settings.new(chosen, 0)
-  if stats == nil and new.activations == "static" then
-    error("quantize: static activations need statistics: stats = model:calibrate(texts)", 0)
-  elseif stats ~= nil and (type(stats) ~= "table" or type(stats.sites) ~= "table") then
+  if stats ~= nil and (type(stats) ~= "table" or type(stats.sites) ~= "table") then
     error("quantize: stats is " .. pgee.describe(stats) .. ", expected what model:calibrate returns", 0)
   end
   local q = setmetatable({
