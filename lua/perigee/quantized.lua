@@ -1,5 +1,6 @@
 --- Quantized: an INT8 model. It is a function of the checkpoint, the statistics and the settings, kept up linear by linear: new
 -- settings recompute only what depends on what changed.
+local attention = require "perigee.passes.attention"
 local Change = require "perigee.change"
 local Encoder = require "perigee.encoder"
 local lower = require "perigee.passes.lower"
@@ -64,6 +65,7 @@ function Quantized:lower(graph)
   graph = place(graph, self.settings)
   graph = smooth.pass(graph, self.stats, self.settings, self.memo)
   graph = quantize.pass(graph, self.stats, self.settings, self.memo)
+  graph = attention.pass(graph, self.stats, self.settings, self.memo)
   rawset(self, "choices", selection.run(selection.weights(graph), { known = self.choices }))
   return lower.pass(selection.pass(graph, self.choices), { memo = self.memo })
 end
