@@ -112,6 +112,17 @@ describe("the digests", function()
     end
   end)
 
+  it("differ from settings to settings: each of them does something", function()
+    for _, name in ipairs { "minilm", unpack(models.small) } do
+      local seen = {}
+      for _, mode in ipairs(exact.mode_names) do
+        local value = golden[("%s %s hidden"):format(name, mode)]
+        assert.is_nil(seen[value], ("%s: %s has the bits of %s"):format(name, mode, tostring(seen[value])))
+        seen[value] = mode
+      end
+    end
+  end)
+
   it("see a change of one setting, and a spec fails by it", function()
     local wrong = {}
     for key, value in pairs(golden) do
