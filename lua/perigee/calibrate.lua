@@ -20,7 +20,7 @@ local tensor = require "perigee.tensor"
 local Statistics = {}
 Statistics.__index = Statistics
 
---- What was seen at a site of a graph: { min =, max = F32 [K], sample = F32 [rows][K] }; an error if that is nothing.
+--- What was seen at a site of a graph: { min =, max = F32 [K], sample = F32 [rows][K], count = of all rows }; an error if that is nothing.
 function Statistics:site(site)
   if self.released then
     error("the statistics were released; quantizing needs them", 0)
@@ -101,9 +101,21 @@ end
 
 local KNOWN = { samples = true, rows = true, budget = true, progress = true }
 
-local function read_options(given)
+-- Rows that are kept of each site, unless the caller says otherwise: so many that SQNR is within a decibel of all rows', and in a
+-- large model no more than fit in this many bytes.
+local ROWS, LEAST_ROWS, BYTES = 512, 128, 128 * 2 ^ 20
+
+local function rows_of(model)
+  local width = 0
+  for _, site in ipairs(sites.list(model:graph "hidden")) do
+    width = width + site.width
+  end
+  return math.max(LEAST_ROWS, math.min(ROWS, math.floor(BYTES / (4 * width))))
+end
+
+local function read_options(model, given)
   given = options.check(given, KNOWN, "calibrate", -2)
-  local read = { samples = given.samples or 256, rows = given.rows or 128, budget = given.budget or 1024 }
+  local read = { samples = given.samples or 256, rows = given.rows or rows_of(model), budget = given.budget or 1024 }
   for name, value in pairs(read) do
     if type(value) ~= "number" or value % 1 ~= 0 or value < 1 or value > 2 ^ 31 then
       error(("calibrate: %s is %s, expected an integer of at least 1"):format(name, pgee.describe(value)), 0)
@@ -280,7 +292,7 @@ local function statistics(graph, observers, texts, tokens, truncated, kept)
   }
   for _, site in ipairs(sites.list(graph)) do
     local o = observers[site.name]
-    stats.sites[site.name] = { min = o.min, max = o.max, sample = o:sample() }
+    stats.sites[site.name] = { min = o.min, max = o.max, sample = o:sample(), count = o.count }
   end
   for _, node in ipairs(sites.attentions(graph)) do
     local o = observers[node.name]
@@ -291,11 +303,11 @@ end
 
 --- model:calibrate(texts, options): statistics over a list of inputs, or an iterator of them.
 --   samples   texts taken, from the first on; 256
---   rows      rows of activations kept of each site, for SQNR; 128
+--   rows      rows of activations kept of each site, for SQNR; 512, or fewer so that they take 128 MiB, but 128
 --   budget    tokens run at once
 --   progress  true, false, or a function (done, total); by default a bar if standard error is a terminal
 function calibrate.run(model, texts, given)
-  local read, path = read_options(given), lines.path(texts)
+  local read, path = read_options(model, given), lines.path(texts)
   local next_text = source(texts)
   local plain = model:graph "hidden"
   local graph = place(sites.observe(plain))

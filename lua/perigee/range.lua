@@ -25,21 +25,30 @@ local function minmax(seen, s, K)
 end
 
 -- Of the sample's values, by bins from low to high: how many there are below each bin's lower edge, their sum and their squares'.
+-- Each channel's extremes, which most often are not in the sample, count as the one row of all that they are.
 local function histogram(seen, s, wmax, K, low, high)
   local count, sum, square = {}, {}, {}
   for b = 0, BINS do
     count[b], sum[b], square[b] = 0, 0, 0
   end
-  local x, stride = seen.sample:pointer()
   local scale = BINS / (high - low)
-  for t = 0, #seen.sample - 1 do
+  local function add(v, w)
+    local b = math.max(0, math.min(BINS - 1, math.floor((v - low) * scale))) + 1
+    count[b], sum[b], square[b] = count[b] + w, sum[b] + w * v, square[b] + w * v * v
+  end
+  local x, stride = seen.sample:pointer()
+  local min, max, rows = seen.min:pointer(), seen.max:pointer(), #seen.sample
+  for t = 0, rows - 1 do
     for k = 0, K - 1 do
       local divisor = s and s[k] or 1
-      local v, w = x[t * stride + k] / divisor, wmax[k] * divisor
-      local b = math.max(0, math.min(BINS - 1, math.floor((v - low) * scale))) + 1
-      w = w * w
-      count[b], sum[b], square[b] = count[b] + w, sum[b] + w * v, square[b] + w * v * v
+      add(x[t * stride + k] / divisor, (wmax[k] * divisor) ^ 2)
     end
+  end
+  for k = 0, seen.count > rows and K - 1 or -1 do
+    local divisor = s and s[k] or 1
+    local w = (wmax[k] * divisor) ^ 2 * rows / seen.count
+    add(min[k] / divisor, w)
+    add(max[k] / divisor, w)
   end
   for b = 1, BINS do
     count[b], sum[b], square[b] = count[b] + count[b - 1], sum[b] + sum[b - 1], square[b] + square[b - 1]

@@ -16,7 +16,7 @@ local function site(rows, wmax, factors)
     wmax = wmax or {}
     wmax[k] = 1
   end
-  local seen = { min = tensor.from(min), max = tensor.from(max), sample = tensor.from(rows) }
+  local seen = { min = tensor.from(min), max = tensor.from(max), sample = tensor.from(rows), count = #rows }
   return seen, { site = { width = K }, wmax = tensor.from(wmax), factors = factors and tensor.from(factors) }
 end
 
