@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """Times Perigee beside the libraries that one would use instead, on random weights of real shapes.
 
-  peers.py [ROW...] [--models DIR] [--peers a,b] [--modes static,dynamic] [--threads 1] [--rounds 7] [--isa NAME] [--json FILE]
+  peers.py [ROW...] [--models DIR] [--peers a,b] [--modes static,dynamic] [--threads 1] [--rounds 7] [--cpu] [--isa NAME]
+           [--json FILE]
   peers.py bert-base --lengths FILE [--sorted] --batch 32 ...
 
-A ROW is NAME:BATCHxTOKENS, such as minilm:32x128; by default those of kernels/README.md. With --lengths, rows are names alone, and
-one run is all texts of FILE (a number of tokens on each line) in batches, padded for the peers, packed for Perigee.
+A ROW is NAME:BATCHxTOKENS, such as minilm:32x128; by default those of kernels/README.md. With --lengths, rows are names alone,
+and one run is all texts of FILE (a number of tokens on each line) in batches, padded for the peers, packed for Perigee.
 
-All take turns, so that whatever else the machine does hits all alike; what is printed is each one's least time in milliseconds.
-Perigee is recipes/bench.lua --lockstep in a process of its own: it says itself how long a run took, and is not believed if that is
-less than what is seen from here. Every output is compared with PyTorch's in FP32: the cosine is printed if it is below 0.98.
+All take turns, so that whatever else the machine does hits all alike; printed is the least time of each in milliseconds. Perigee
+is recipes/bench.lua --lockstep in a process of its own: it says itself how long a run took, and is not believed if that is less
+than what is seen from here. --cpu counts CPU time in place of the clock's: for machines that others use, too. --isa avx2, avxvnni
+or avx512vnni holds Perigee and what can be told (PyTorch, OpenVINO, CTranslate2; not ONNX Runtime) to that. Every output is
+compared with PyTorch's in FP32: the cosine is printed if it is below 0.98.
 Pin it: taskset -c 1. Checkpoints and what the peers make of them are kept in --models (default build/peers/models).
 """
 import argparse, copy, functools, gc, json, os, subprocess, sys, tempfile, time, warnings
@@ -34,8 +37,8 @@ def random_model(name):
         "bert-base": bert,
         "minilm": lambda: bert(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536),
         "distilbert": lambda: t.DistilBertModel(t.DistilBertConfig()),
-        "xlmr-base": lambda: t.XLMRobertaModel(t.XLMRobertaConfig(vocab_size=250002, max_position_embeddings=514, type_vocab_size=1,
-                                                                 layer_norm_eps=1e-5), add_pooling_layer=False),
+        "xlmr-base": lambda: t.XLMRobertaModel(t.XLMRobertaConfig(
+            vocab_size=250002, max_position_embeddings=514, type_vocab_size=1, layer_norm_eps=1e-5), add_pooling_layer=False),
     }[name]().eval()
 
 
@@ -49,7 +52,7 @@ def checkpoint(models, name):
         model.save_pretrained(folder)
         words = {f"w{i}": i for i in range(model.config.vocab_size)}
         plain = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0"))
-        special = dict.fromkeys(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token", "bos_token", "eos_token"), "w0")
+        special = dict.fromkeys((f"{kind}_token" for kind in "pad unk cls sep mask bos eos".split()), "w0")
         transformers.PreTrainedTokenizerFast(tokenizer_object=plain, **special).save_pretrained(folder)
     return folder
 
@@ -166,21 +169,22 @@ PEERS = {"torch-fp32": torch_fp32, "torchao-static": torchao("static"), "torchao
 
 
 def lua(code):
-    return subprocess.run(["luajit", "-e", f"package.path = 'lua/?.lua;lua/?/init.lua;' .. package.path; {code}"], cwd=TOP, text=True,
-                          capture_output=True, check=True).stdout.strip()
+    code = f"package.path = 'lua/?.lua;lua/?/init.lua;' .. package.path; {code}"
+    return subprocess.run(["luajit", "-e", code], cwd=TOP, text=True, capture_output=True, check=True).stdout.strip()
 
 
 class Perigee:
     def __init__(self, folder, mode, batches, args):
+        self.cpu = args.cpu
         self.scratch = tempfile.TemporaryDirectory()
         self.path = self.scratch.name
         lengths = [int(n) for _, mask in batches for n in mask.sum(1)]
         np.concatenate([ids[mask == 1] for ids, mask in batches]).astype(np.int32).tofile(self.path + "/ids")
         np.savetxt(self.path + "/lengths", lengths, "%d")
-        command = ["luajit", "recipes/bench.lua", os.path.abspath(folder), "--mode", mode, "--batch", str(len(batches[0][0])), "--lockstep",
-                   "--ids", self.path + "/ids", "--lengths", self.path + "/lengths", "--threads", str(args.threads)]
-        self.process = subprocess.Popen(command + (["--isa", args.isa] if args.isa else []), cwd=TOP, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, bufsize=1)
+        command = ["luajit", "recipes/bench.lua", os.path.abspath(folder), "--lockstep", "--mode", mode, "--ids",
+                   self.path + "/ids", "--lengths", self.path + "/lengths", "--batch", str(len(batches[0][0])),
+                   "--threads", str(args.threads)]
+        self.process = subprocess.Popen(command, cwd=TOP, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
         self.expect(self.process.stdout.readline(), "ready")
 
     def expect(self, got, answer):
@@ -192,7 +196,16 @@ class Perigee:
         return self.process.stdout.readline()
 
     def seconds(self):
-        return float(self.ask("go"))
+        """Of a run: what it says itself, or of its CPU time."""
+        if not self.cpu:
+            return float(self.ask("go"))
+        before = self.cpu_seconds()
+        self.ask("go")
+        return self.cpu_seconds() - before
+
+    def cpu_seconds(self):
+        tasks = f"/proc/{self.process.pid}/task"
+        return sum(int(open(f"{tasks}/{task}/schedstat").read().split()[0]) for task in os.listdir(tasks)) * 1e-9
 
     def hidden(self):
         self.expect(self.ask(f"save {self.path}/hidden"), "saved")
@@ -254,17 +267,18 @@ def time_row(row, args):
     ours = {"perigee-" + mode: Perigee(folder, mode, batches, args) for mode in args.modes}
     for who, perigee in ours.items():
         likeness[who], runs[who] = cosine(perigee.hidden(), reference), perigee.seconds
+    clock = time.process_time if args.cpu else time.perf_counter
     times, seen = {who: [] for who in runs}, {who: [] for who in runs}
     for _ in range(args.rounds + 1):
         for who in times:
-            began = time.perf_counter()
+            began = clock()
             own = runs[who]()
-            seen[who].append(time.perf_counter() - began)
+            seen[who].append(clock() - began)
             times[who].append(own if who in ours else seen[who][-1])
     for who, perigee in ours.items():
         perigee.close()
         least, outside = min(times[who][1:]), min(seen[who][1:])
-        if outside - least > 0.02 * outside + 2e-4:
+        if not args.cpu and outside - least > 0.02 * outside + 2e-4:
             raise RuntimeError(f"{who} says {least * 1e3:.3f} ms, seen from here it takes {outside * 1e3:.3f} ms")
     work, peak = multiply_adds(folder, batches), args.peak()
     result = {"row": f"{name} {words}", "ms": {who: min(t[1:]) * 1e3 for who, t in times.items()}, "cosine": likeness,
@@ -280,23 +294,29 @@ def geometric_mean(values):
 
 
 def print_table(results, args):
-    print("| | " + " | ".join([*args.peers, *("perigee-" + m for m in args.modes), *(f"best peer / {m}" for m in args.modes), "bound",
-                               *(f"bound / {m}" for m in args.modes)]) + " |")
-    print("|" + "---|" * (2 + len(args.peers) + 3 * len(args.modes)))
-    gains = {mode: [] for mode in args.modes}
+    ours = ["perigee-" + mode for mode in args.modes]
+    gains = {who: [] for who in ours}
+
+    def cell(r, who):
+        if who not in r["ms"]:
+            return "-"
+        like = r["cosine"][who]
+        return f"{r['ms'][who]:.4g}" + (f" (cosine {like:.3f})" if like < 0.98 else "")
+
+    def line(*cells):
+        print("| " + " | ".join(cells) + " |")
+
+    line("", *args.peers, *ours, *(f"best peer / {m}" for m in args.modes), "bound", *(f"bound / {m}" for m in args.modes))
+    print("|" + "---|" * (2 + len(args.peers) + 3 * len(ours)))
     for r in results:
-        def cell(who):
-            like = r["cosine"].get(who, 1)
-            return (f"{r['ms'][who]:.4g}" if who in r["ms"] else "-") + (f" (cosine {like:.3f})" if like < 0.98 else "")
         best = min((ms for who, ms in r["ms"].items() if who in PEERS), default=float("nan"))
-        for mode in args.modes:
-            gains[mode].append(best / r["ms"]["perigee-" + mode])
+        for who in ours:
+            gains[who].append(best / r["ms"][who])
         bound = r["bound_ms"]
-        print("| " + " | ".join([
-            r["row"], *map(cell, args.peers), *(cell("perigee-" + m) for m in args.modes), *(f"{gains[m][-1]:.2f}" for m in args.modes),
-            f"{bound:.4g}" if bound else "-", *(f"{100 * bound / r['ms']['perigee-' + m]:.0f} %" if bound else "-" for m in args.modes)]) + " |")
-    for mode, list_ in gains.items():
-        print(f"{mode}: geometric mean of best peer / perigee {geometric_mean(list_):.2f}")
+        line(r["row"], *(cell(r, who) for who in [*args.peers, *ours]), *(f"{gains[who][-1]:.2f}" for who in ours),
+             f"{bound:.4g}" if bound else "-", *(f"{100 * bound / r['ms'][who]:.0f} %" if bound else "-" for who in ours))
+    for who, list_ in gains.items():
+        print(f"{who}: geometric mean of best peer / it {geometric_mean(list_):.2f}")
 
 
 def main():
@@ -308,7 +328,8 @@ def main():
     p.add_argument("--modes", type=comma, default=["static", "dynamic"])
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--rounds", type=int, default=7)
-    p.add_argument("--isa")
+    p.add_argument("--cpu", action="store_true")
+    p.add_argument("--isa", choices=["avx2", "avxvnni", "avx512vnni"])
     p.add_argument("--lengths")
     p.add_argument("--sorted", action="store_true")
     p.add_argument("--batch", type=int, default=1)
@@ -320,16 +341,20 @@ def main():
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
     import torch
     torch.set_num_threads(args.threads)
-    isa = f"require('perigee.ffi').C.pgee_isa_set(require('perigee.ffi').C.PGEE_{args.isa.upper()}) " if args.isa else ""
-    peaks = lambda: lua(f"require('perigee').threads({args.threads}) {isa}"
-                        "local p = require('perigee.bench').peaks() print(p.int8 or 0)")
-    args.peak = lambda: float(peaks())
+    if args.isa:
+        onednn = {"avx2": "AVX2", "avxvnni": "AVX2_VNNI", "avx512vnni": "AVX512_CORE_VNNI"}[args.isa]
+        wide = args.isa == "avx512vnni"
+        os.environ.update(PERIGEE_ISA=args.isa, ONEDNN_MAX_CPU_ISA=onednn, CT2_FORCE_CPU_ISA="AVX512" if wide else "AVX2",
+                          ATEN_CPU_CAPABILITY="avx512" if wide else "avx2")
+    peak = f"require('perigee').threads({args.threads}) print(require('perigee.bench').peaks().int8 or 0)"
+    args.peak = lambda: float(lua(peak))
     results = []
     for row in args.rows:
         results.append(time_row(row, args))
         print(json.dumps(results[-1]), file=sys.stderr)
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "an unknown CPU")
-    print(f"{cpu}, {args.threads} thread(s), CPUs {sorted(os.sched_getaffinity(0))}; ms, the least of {args.rounds}\n")
+    print(f"{cpu}, {args.threads} thread(s), CPUs {sorted(os.sched_getaffinity(0))}; ms{' of CPU time' if args.cpu else ''}, "
+          f"the least of {args.rounds}\n")
     print_table(results, args)
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
