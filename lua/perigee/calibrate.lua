@@ -20,7 +20,8 @@ local tensor = require "perigee.tensor"
 local Statistics = {}
 Statistics.__index = Statistics
 
---- What was seen at a site of a graph: { min =, max = F32 [K], sample = F32 [rows][K], count = of all rows }; an error if that is nothing.
+--- What was seen at a site of a graph: { min =, max = F32 [K], sample = F32 [rows][K], count = of all rows }; an error if that is
+-- nothing.
 function Statistics:site(site)
   if self.released then
     error("the statistics were released; quantizing needs them", 0)
