@@ -23,14 +23,26 @@ local Quantized = Encoder.extend {}
 -- Fields of the model that a quantized one has, too.
 local OF_MODEL = { dir = true, config = true, limit = true, task = true, positions = true, vocabulary = true }
 
+-- What a model is made of stands below this key, so that every assignment to a name goes to __newindex: q.stats = other is an
+-- error, as that of any name that is no setting.
+local OWN = {}
+
+local function object(own)
+  return setmetatable({ [OWN] = own }, Quantized)
+end
+
 -- q.alpha reads a setting; q.alpha = 0.8 sets it.
 function Quantized.__index(q, key)
+  local own = rawget(q, OWN)
   if OF_MODEL[key] then
-    return rawget(q, "model")[key]
+    return own.model[key]
   end
-  local value = Quantized[key]
+  local value = own[key]
   if value == nil then
-    value = rawget(q, "settings")[key]
+    value = Quantized[key]
+  end
+  if value == nil then
+    value = own.settings[key]
   end
   return value
 end
@@ -42,7 +54,7 @@ end
 
 -- What a prompt shows after q.alpha = 0.8.
 function Quantized.__changed(q)
-  return rawget(q, "last")
+  return q[OWN].last
 end
 
 local change
@@ -57,7 +69,7 @@ local function raise(f, ...)
 end
 
 function Quantized.__newindex(q, key, value)
-  raise(change, q, settings.with, { [key] = value })
+  raise(change, q, settings.with, { [key] = value }, 0)
 end
 
 --- From a graph to INT8: each pass takes a graph and returns one.
@@ -66,7 +78,7 @@ function Quantized:lower(graph)
   graph = smooth.pass(graph, self.stats, self.settings, self.memo)
   graph = quantize.pass(graph, self.stats, self.settings, self.memo)
   graph = attention.pass(graph, self.stats, self.settings, self.memo)
-  rawset(self, "choices", selection.run(selection.weights(graph), { known = self.choices }))
+  self[OWN].choices = selection.run(selection.weights(graph), { known = self.choices })
   return lower.pass(selection.pass(graph, self.choices), { memo = self.memo })
 end
 
@@ -101,16 +113,16 @@ end
 local function apply(q, new, heads)
   check_statistics(q, new)
   local before = q.settings
-  rawset(q, "settings", new)
+  q[OWN].settings = new
   local ok, result = pcall(q.memo.renew, q.memo, function()
     return make_runners(q, heads)
   end)
   if not ok then
-    rawset(q, "settings", before)
+    q[OWN].settings = before
     error(result, 0)
   end
   q:release_runners()
-  rawset(q, "runners", result)
+  q[OWN].runners = result
 end
 
 local HISTORY = 100 -- settings to go back to
@@ -131,7 +143,7 @@ function change(q, make, ...)
   if tostring(new) ~= tostring(before) then
     remember(q, before)
   end
-  rawset(q, "last", Change.new { models = { q, q }, settings = { before, new }, seconds = seconds })
+  q[OWN].last = Change.new { models = { q, q }, settings = { before, new }, seconds = seconds }
   return q.last
 end
 
@@ -226,10 +238,10 @@ end
 
 -- Another model from the same statistics, which is released afterwards: by each settings of a list, told(i, dB of its output).
 local function try_each(q, list, told)
-  local probe = setmetatable({
+  local probe = object {
     model = q.model, stats = q.stats, settings = q.settings, memo = Memo.new(), runners = {}, choices = q.choices, history = {},
     measured = q.measured,
-  }, Quantized)
+  }
   local ok, failure = pcall(function()
     for i, chosen in ipairs(list) do
       apply(probe, chosen, { hidden = true })
@@ -300,7 +312,7 @@ function Quantized:select(given)
   for _, linear in ipairs(self:runner(self.model.task).lowered.linears) do
     weights[#weights + 1] = linear.node.packed
   end
-  rawset(self, "choices", selection.run(weights, chosen))
+  self[OWN].choices = selection.run(weights, chosen)
   apply(self, self.settings, self.runners)
   return self.choices
 end
@@ -335,12 +347,12 @@ function quantized.new(model, given)
   local stats = chosen.stats
   chosen.stats = nil
   local new = settings.new(chosen, 0)
-  if stats ~= nil and (type(stats) ~= "table" or type(stats.sites) ~= "table") then
+  if stats ~= nil and (type(stats) ~= "table" or type(stats.site) ~= "function") then
     error("quantize: stats is " .. pgee.describe(stats) .. ", expected what model:calibrate returns", 0)
   end
-  local q = setmetatable({
+  local q = object {
     model = model, stats = stats, settings = new, memo = Memo.new(), runners = {}, choices = {}, history = {}, measured = {},
-  }, Quantized)
+  }
   apply(q, new, { [model.task] = true })
   return q
 end

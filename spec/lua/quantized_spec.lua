@@ -97,6 +97,7 @@ describe("quantize", function()
     for _, case in ipairs {
       { {}, "static activations need statistics" },
       { { stats = 7 }, "stats is 7, expected what model:calibrate returns" },
+      { { stats = { sites = {} } }, "stats is a table, expected what model:calibrate returns" },
       { { stats = stats, alpha = 1.5 }, "alpha is 1.5, expected a number from 0 to 1" },
       { { stats = stats, skip = { "*" } }, "quantize matched no linear" },
       { { stats = stats, skip = { "encoder.layer.7.*" } }, 'skip pattern "encoder.layer.7.*" matches no linear' },
@@ -236,6 +237,9 @@ describe("settings of a quantized model", function()
     end
     assert.has_error(function() q.alpha = 0 / 0 end)
     assert.has_error(function() q.alhpa = 1 end)
+    for _, name in ipairs { "stats", "model", "memo", "settings" } do
+      assert.matches('there is no "' .. name .. '"', failure(function() q[name] = {} end))
+    end
     assert.are.equal(made, q.memo.made)
     assert.are.same({ 0.5 }, { q.alpha["*"] })
     assert.is_true(q:hidden(others):equals(hidden))

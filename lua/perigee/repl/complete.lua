@@ -68,9 +68,8 @@ function complete.sites(sitting)
   local found = {}
   for _, name in ipairs(names.sorted(sitting.env)) do
     local value = rawget(sitting.env, name)
-    local model = type(value) == "table" and rawget(value, "model")
-    if type(model) == "table" and type(model.graph) == "function" then
-      local ok, list = pcall(function() return sites.list(model:graph "hidden") end)
+    if type(value) == "table" then
+      local ok, list = pcall(function() return sites.list(value.model:graph "hidden") end)
       for _, site in ipairs(ok and list or {}) do
         found[site.name] = true
         for _, linear in ipairs(site.linears) do
