@@ -113,7 +113,7 @@ end
 
 --- "; did you mean X?" or "".
 function settings.hint(word, list)
-  local near = type(word) == "string" and settings.nearest(word, list)
+  local near = type(word) == "string" and type(list[1]) == "string" and settings.nearest(word, list)
   return near and (" (did you mean %q?)"):format(near) or ""
 end
 
