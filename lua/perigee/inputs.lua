@@ -1,10 +1,12 @@
 --- Inputs: what a user gives, as one packed batch of token ids.
 --
--- An input is a text, a pair of texts { "a", "b" }, or { ids = { ... }, types = { ... } } with the special tokens in it.
+-- An input is a text, a pair of texts { "a", "b" }, or { ids = { ... }, types = { ... } } with the special tokens in it, lists or
+-- tensors.
 -- Functions that take inputs take one, or a list of them. A text longer than the limit is truncated, and the batch says so;
 -- ids are taken as they are, up to the positions that the model has.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
+local tensor = require "perigee.tensor"
 
 local Batch = {}
 Batch.__index = Batch
@@ -90,7 +92,7 @@ local function add_ids(batch, input, where)
   end
   local model, ids, types = batch.model, input.ids, input.types
   for name, list in pairs(input) do
-    if type(list) ~= "table" and type(list) ~= "cdata" then
+    if type(list) ~= "table" and not tensor.is(list) then
       fail(where, "%s is %s, expected a list of integers", name, pgee.describe(list))
     end
   end

@@ -67,11 +67,18 @@ end
 
 local function task_of(config)
   for _, architecture in ipairs(type(config.json.architectures) == "table" and config.json.architectures or {}) do
-    if architecture:match "ForSequenceClassification$" then
+    if type(architecture) == "string" and architecture:match "ForSequenceClassification$" then
       return "classify"
     end
   end
   return "embed"
+end
+
+local function budget_of(given)
+  if given ~= nil and (type(given) ~= "number" or given % 1 ~= 0 or given < 1) then
+    error(("budget is %s, expected an integer of at least 1"):format(pgee.describe(given)), 0)
+  end
+  return given
 end
 
 -- What multiplies in FP32: oneDNN if it is there.
@@ -91,7 +98,7 @@ local function load(dir, given)
   local model = setmetatable({
     dir = c.dir, checkpoint = c, config = config, definition = definition, weights = Weights.new(c),
     positions = config.positions, vocabulary = config.vocab_size, types = config.type_vocab_size,
-    task = task_of(config), budget = given.budget, kernel = kernel_of(given.kernel), given = given,
+    task = task_of(config), budget = budget_of(given.budget), kernel = kernel_of(given.kernel), given = given,
     memo = Memo.new(), runners = {}, graphs = {},
   }, Model)
   model.model = model

@@ -48,6 +48,10 @@ describe("loading", function()
       true)
   end)
 
+  it("takes what is no name of an architecture for none", function()
+    assert.are.equal("embed", perigee.load(reconfigured("tiny", '"BertModel"', "5")).task)
+  end)
+
   it("checks a relative of BERT by its own names", function()
     local message = failure(perigee.load, reconfigured("distilbert", '"n_heads": 4', '"n_heads": 5'))
     assert.matches("n_heads is 5, expected a divisor of dim, which is 32", message, 1, true)
@@ -93,6 +97,10 @@ describe("loading", function()
     assert.matches("load has no option max_token, only budget, kernel, max_tokens",
       failure(perigee.load, models.path "tiny", { max_token = 3 }))
     assert.matches("load: kernel is the string 'mkl'", failure(perigee.load, models.path "tiny", { kernel = "mkl" }))
+    for _, budget in ipairs { 0, -1, 1.5, "x" } do
+      assert.matches("budget is .*, expected an integer of at least 1",
+        failure(perigee.load, models.path "tiny", { budget = budget }))
+    end
   end)
 end)
 
@@ -168,6 +176,7 @@ describe("inputs", function()
       { { ids = { 1 }, types = { 2 } }, "types[1] is 2, expected an integer from 0 to 1" },
       { { ids = { 1 }, mask = { 1 } }, 'unknown key "mask" beside ids' },
       { { ids = "abc" }, "ids is the string 'abc', expected a list of integers" },
+      { { ids = require("ffi").new "int[3]" }, "expected a list of integers" },
     } do
       assert.matches(case[2], failure(model.embed, model, case[1]), 1, true)
     end
