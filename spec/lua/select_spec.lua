@@ -158,6 +158,17 @@ describe("selection", function()
     assert.matches("not kept: cannot write '.*/file/select.json': Not a directory", warnings[1])
   end)
 
+  check("warns of a full disk", function()
+    local open = io.open
+    io.open = function(path, mode) -- luacheck: ignore 122
+      return open(mode == "wb" and "/dev/full" or path, mode)
+    end
+    local ok, failure = pcall(selection.run, weights, options(1.5))
+    io.open = open -- luacheck: ignore 122
+    assert.is_true(ok, failure)
+    assert.matches("not kept: cannot write '.*': No space left on device", warnings[1])
+  end)
+
   check("times real kernels", function()
     local gain = selection.time({ weights[1], weights[3] }, 16)
     assert.is_true(gain > 0 and gain < math.huge)

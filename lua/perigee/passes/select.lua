@@ -57,7 +57,7 @@ end
 local function read(path)
   local file = json.object(path)
   if file.format ~= FORMAT or type(file.machines) ~= "table" then
-    error(("'%s' has format %s, expected %d"):format(path, tostring(file.format), FORMAT), 0)
+    error(("'%s' has format %s, expected %d"):format(path, json.describe(file.format), FORMAT), 0)
   end
   for machine, shapes in pairs(file.machines) do
     for shape, choice in pairs(type(shapes) == "table" and shapes or { [""] = shapes }) do
@@ -94,7 +94,10 @@ local function keep(path, machine, made, warn)
   local ok = file
   if file then
     ok, why = file:write(json.encode { format = FORMAT, machines = machines }, "\n")
-    ok = file:close() and ok
+    if ok then
+      ok, why = file:flush() -- closing a file does not say why it failed
+    end
+    file:close()
   end
   if ok then
     ok, why = os.rename(temporary, path)
