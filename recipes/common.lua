@@ -71,11 +71,15 @@ function common.arguments(name, description, add)
   return args
 end
 
---- Runs a recipe; its errors end it with one line and status 1.
+--- Runs a recipe; its errors end it with one line and status 1. So does a full disk: what it prints may be all that is kept.
 function common.main(f)
   local ok, failure = xpcall(f, function(message)
     return os.getenv "PERIGEE_TRACE" and debug.traceback(message, 2) or message
   end)
+  if ok then
+    ok, failure = io.stdout:flush()
+    failure = not ok and "what is printed cannot be written: " .. failure
+  end
   if not ok then
     io.stderr:write("error: ", tostring(failure), "\n")
     os.exit(1)
@@ -94,7 +98,7 @@ end
 --- The texts to calibrate on: an iterator. Lines with tabs are a labelled file's: their texts are taken. It is an error to
 -- calibrate on what the model is then judged by.
 function common.calibration(args)
-  if args.eval and content(args.calibration) == content(args.eval) then
+  if content(args.calibration) == content(args.eval or PAIRS) then
     error(("%s is the file that the model is judged by; calibrate on another one"):format(args.calibration), 0)
   end
   local first = perigee.lines(args.calibration)()

@@ -73,6 +73,9 @@ describe("recipes", function()
       assert.are.equal(1, status)
       assert.matches("is the file that the model is judged by; calibrate on another one", text, 1, true)
     end
+    text, status = run("bert_static", "--model", embedder, "--calibration", top .. "/recipes/data/pairs.tsv")
+    assert.are.equal(1, status)
+    assert.matches("is the file that the model is judged by", text, 1, true)
   end)
 
   it("dynamic needs no calibration", function()
@@ -95,6 +98,14 @@ describe("recipes", function()
       assert.matches(case[2], text, 1, true)
       assert.matches("^error: [^\n]*\n$", text)
     end
+  end)
+
+  it("fail where what they print is lost", function()
+    local command = "cd / && luajit '%s/recipes/bert_static.lua' --model '%s' --samples 8 --seconds 0 --json 2>&1 > /dev/full"
+    local process = assert(io.popen(command:format(top, embedder) .. "; echo \"status $?\""))
+    local text = process:read "*a"
+    process:close()
+    assert.matches("^error: what is printed cannot be written: No space left on device\nstatus 1", text)
   end)
 
   it("refuse options that are none", function()
