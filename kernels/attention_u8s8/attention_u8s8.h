@@ -5,6 +5,8 @@
 
 typedef void attend_u8s8(const attention_u8s8 *a, int64_t q0, int64_t q1, void *scratch);
 
-attend_u8s8 attention_u8s8_ref, attention_u8s8_avx2, attention_u8s8_avxvnni, attention_u8s8_avx512vnni;
+attend_u8s8 attention_u8s8_ref, attention_u8s8_avx2, attention_u8s8_avxvnni, attention_u8s8_avx512vnni, attention_u8s8_amx;
+/* amx.c on a portable model of the tile instructions. */
+attend_u8s8 attention_u8s8_amx_model;
 
 #endif

@@ -7,7 +7,6 @@
 #include "../rows/functions.h"
 #include "scratch.h"
 
-typedef uint8_t element;
 typedef __m512i vec;
 
 INLINE vec vec_load(const void *p) { return _mm512_loadu_si512(p); }
@@ -31,17 +30,6 @@ static void tile(int32_t *c, int64_t ldc, const int32_t *start, const uint8_t *a
   }
 }
 
-#define PROBABILITY_AVX512
-#include "probability.h"
-
-/* Cuts to 0 to 255 as it narrows. */
-INLINE v16i store_p(uint8_t *p, v16i a, v16i b, v16i c, v16i d) {
-  __m512i ab = _mm512_packus_epi32(a, b), cd = _mm512_packus_epi32(c, d), x = _mm512_packus_epi16(ab, cd);
-  x = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), x);
-  _mm512_storeu_si512(p, x);
-  return _mm512_sad_epu8(x, _mm512_setzero_si512());
-}
-
-#include "pack_sse.h"
+#include "lanes_avx512.h"
 
 #include "body.h"

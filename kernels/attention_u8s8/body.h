@@ -1,4 +1,4 @@
-/* body.h: INT8 attention; included by ref.c, avx2.c, avxvnni.c and avx512vnni.c after their v16 and these, which differ:
+/* body.h: INT8 attention; included by the .c file of each ISA after its v16 and these, which differ:
  *
  *   element                what a probability and a widened query are stored as
  *   TILE_M                 rows of a tile

@@ -49,10 +49,3 @@ INLINE void strip_of(int32_t *c, int64_t ldc, const int32_t *start, const uint8_
   default: strip(c, ldc, start, a, lda, b, groups, 6, n); break;
   }
 }
-
-/* The queries as they are: what is read past D is multiplied by 0. */
-INLINE const uint8_t *widen(void *to, const uint8_t *from, int64_t ld, int64_t D, int64_t count, int64_t *ldq) {
-  (void)to, (void)D, (void)count;
-  *ldq = ld;
-  return from;
-}

@@ -1,6 +1,5 @@
 /* amx_body.h: the AMX kernel, a tile of up to 32 rows by 64 channels. amx.c compiles it for the CPU's tile instructions,
- * amx_model.c for a portable model of them; both define GEMM, its name, and tile_config, tile_zero, tile_load, tile_dpbusd,
- * tile_store and tile_release.
+ * amx_model.c for a portable model of them; both define GEMM, its name.
  *
  * A tile register holds 16 rows of 64 bytes: 16 rows of 64 inputs, a block's 16 groups of 16 channels as they lie in the panel,
  * or 16 x 16 sums. Up to 16 rows, A goes over all 64 channels at once; above, two A over 32 channels, twice:
@@ -12,20 +11,13 @@
  * The last row of A and C is configured exactly, so nothing past row m is read or written. Registers are configured and
  * released by each call: no state is left behind for the thread's other code, a fork or an idle CPU to meet.
  */
+#include "amx_tiles.h"
+
 /* Macros: an intrinsic takes its registers as text. */
 #define A0 4
 #define A1 5
 #define B0 6
 #define B1 7
-enum { TILE_ROWS = 16, TILE_BYTES = 64 };
-
-/* What ldtilecfg reads. */
-typedef struct tile_configuration {
-  uint8_t palette, start_row, reserved[14];
-  uint16_t bytes[8], reserved_bytes[8];
-  uint8_t rows[8], reserved_rows[8];
-} tile_configuration;
-
 static tile_configuration configuration(int m) {
   int tall = m > TILE_ROWS, above = tall ? TILE_ROWS : m, below = tall ? m - TILE_ROWS : m;
   tile_configuration t = {.palette = 1};

@@ -114,12 +114,6 @@ void model_dpbusd(int c, int a, int b) {
   }
 }
 
-#define tile_config model_config
-#define tile_zero model_zero
-#define tile_load model_load
-#define tile_dpbusd model_dpbusd
-#define tile_store model_store
-#define tile_release model_release
-
+#define AMX_MODEL
 #define GEMM gemm_u8s8_amx_model
 #include "amx_body.h"

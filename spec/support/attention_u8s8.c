@@ -1,5 +1,6 @@
 /* attention_u8s8.c: one head of INT8 attention, an ISA against the reference bit by bit, the reference against plain loops in
  * double. */
+#include "../../kernels/gemm_u8s8/amx_model.h"
 #include "floats.h"
 
 enum { GAP = 5 };
@@ -76,11 +77,14 @@ PUBLIC int spec_attention_u8s8_equal(int isa, const attention_u8s8_case *c, int 
   attention_io got = io_new(c), want = io_new(c);
   run(isa, c, &got);
   run(PGEE_REF, &once, &want);
+  const char *fault = model_fault();
   if (corrupt && c->y)
     got.y.bits[0] ^= 1;
   else if (corrupt)
     got.u.u[0] ^= 1;
   int ok = same_floats(got.y, want.y, n, "y", why, bytes) && same_bytes(got.u, want.u, n, "q", why, bytes);
+  if (fault)
+    ok = 0, snprintf(why, (size_t)bytes, "%s", fault);
   io_free(got), io_free(want);
   return ok;
 }

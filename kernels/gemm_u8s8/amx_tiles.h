@@ -1,0 +1,39 @@
+/* amx_tiles.h: the tile instructions that AMX kernels are written in, tile_config, tile_zero, tile_load, tile_dpbusd, tile_store
+ * and tile_release: the CPU's, or with AMX_MODEL a portable model of them. Registers are given as literals, 0 to 7. */
+#ifndef PERIGEE_GEMM_U8S8_AMX_TILES_H
+#define PERIGEE_GEMM_U8S8_AMX_TILES_H
+#include <stdint.h>
+
+#ifdef AMX_MODEL
+#include "amx_model.h"
+#define tile_config model_config
+#define tile_zero model_zero
+#define tile_load model_load
+#define tile_dpbusd model_dpbusd
+#define tile_store model_store
+#define tile_release model_release
+#else
+#include <immintrin.h>
+/* gcc 12's intrinsic tells the compiler of 8 of the 64 bytes that it reads; the empty assembly keeps the others. */
+#define tile_config(t)                          \
+  (__extension__({                              \
+    __asm__ volatile("" : : "r"(t) : "memory"); \
+    _tile_loadconfig(t);                        \
+  }))
+#define tile_zero(t) _tile_zero(t)
+#define tile_load(t, base, stride) _tile_loadd(t, base, stride)
+#define tile_dpbusd(c, a, b) _tile_dpbusd(c, a, b)
+#define tile_store(t, base, stride) _tile_stored(t, base, stride)
+#define tile_release() _tile_release()
+#endif
+
+enum { TILE_ROWS = 16, TILE_BYTES = 64 };
+
+/* What ldtilecfg reads. */
+typedef struct tile_configuration {
+  uint8_t palette, start_row, reserved[14];
+  uint16_t bytes[8], reserved_bytes[8];
+  uint8_t rows[8], reserved_rows[8];
+} tile_configuration;
+
+#endif
