@@ -137,7 +137,8 @@ local function head(self, alike)
   return table.concat(parts, ", ")
 end
 
-function Change:__tostring()
+-- columns: as report.table takes them.
+local function print_in(self, columns)
   if #self.sites == 0 and not next(self.common) then
     return self.names[1] == "before" and "nothing changed" or "no difference"
   end
@@ -155,7 +156,7 @@ function Change:__tostring()
     })
   end
   if #list > 0 then
-    lines[#lines + 1] = report.table(rows)
+    lines[#lines + 1] = report.table(rows, columns)
   end
   local mean = #self.sites > 1 and means(self.sites)
   if mean then
@@ -166,6 +167,15 @@ function Change:__tostring()
     lines[#lines + 1] = "they share a site, so these moved too: " .. table.concat(self.moved, ", ")
   end
   return table.concat(lines, "\n")
+end
+
+function Change:__tostring()
+  return print_in(self)
+end
+
+--- At a prompt it fits the terminal.
+function Change:__show(style)
+  return print_in(self, style.columns)
 end
 
 return change

@@ -161,7 +161,7 @@ local function row_of(name, now, best, sqnr, places, alphas)
   return row
 end
 
-function Sweep:table()
+function Sweep:table(columns)
   local places = columns_of(#self.alpha)
   local rows = { { "site ", "now", "best", "dB" } }
   for _, i in ipairs(places) do
@@ -173,12 +173,12 @@ function Sweep:table()
   if self.output then
     rows[#rows + 1] = row_of("output", nil, self.best, self.output, places, self.alpha)
   end
-  return report.table(rows)
+  return report.table(rows, columns, { "now" })
 end
 
 --- How a prompt prints it.
 function Sweep:__show(style)
-  return self:table() .. "\n\n" .. self:plot():text(style)
+  return self:table(style and style.columns) .. "\n\n" .. self:plot():text(style)
 end
 
 function Sweep:__tostring()

@@ -77,6 +77,21 @@ describe("show", function()
     assert.matches("does not print: .*boo", text(setmetatable({}, { __tostring = function() error "boo" end })))
   end)
 
+  it("cuts names and leaves out columns of a table where the terminal is narrow", function()
+    local model = perigee.load(models.path "embedder")
+    local explained = model:explain()
+    for _, columns in ipairs { 200, 90, 60, 45 } do
+      local shown = show.text(explained, { columns = columns, utf8 = true, cut = true })
+      local rows = shown:match "\n(linear .*)$"
+      for line in rows:gmatch "[^\n]+" do
+        assert.is_true(terminal.width(line) <= columns, line)
+      end
+      assert.matches("^linear .*SQNR dB\n", rows)
+      assert.equal(columns == 200, shown == tostring(explained))
+    end
+    model:release()
+  end)
+
   it("uses colours only if told to", function()
     assert.is_nil(text({ 1, "a", true, print }):find "\27")
     assert.matches("\27%[36m1\27%[0m", show.text({ 1 }, { columns = 40, colours = true }))
@@ -437,7 +452,8 @@ _
   it("cuts no line where there is no terminal to fit, and has no colours", function()
     local text = filter("('x'):rep(300)\nmodel:explain()\n", MODEL, "COLUMNS=30")
     assert.truthy(text:find(("x"):rep(300), 1, true))
-    assert.truthy(text:find("SQNR dB", 1, true))
+    assert.matches("linear +N x K +precision +kernel +alpha +scale +zero +SQNR dB\n", text)
+    assert.truthy(text:find("\nencoder.layer.0.attention.output.dense ", 1, true))
     assert.is_nil(text:find "\27")
   end)
 

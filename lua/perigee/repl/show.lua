@@ -1,6 +1,6 @@
 --- Show: values as text that fits the terminal, as a prompt prints them.
 --
--- Objects print themselves: through __show(x, style) in their metatable if they can fit a width, else through __tostring.
+-- Objects print themselves: on a terminal through __show(x, style) in their metatable, if they have it, else through __tostring.
 -- Other tables are written as Lua would read them, on one line if it fits; long lists are cut, with a count of what is left out.
 local pgee = require "perigee.ffi"
 local terminal = require "perigee.terminal"
@@ -47,13 +47,13 @@ end
 -- What an object says of itself, or nil if x is no object; and whether that fits the width.
 local function object(x, style)
   local metatable = type(x) == "table" and debug.getmetatable(x)
-  local fits = metatable and rawget(metatable, "__show")
-  local f = fits or metatable and rawget(metatable, "__tostring")
+  local plain, fits = metatable and rawget(metatable, "__tostring"), metatable and rawget(metatable, "__show")
+  local f = (style.cut or not plain) and fits or plain
   if not f then
     return nil
   end
   local ok, text = pcall(f, x, style)
-  return ok and tostring(text) or "(an object that does not print: " .. tostring(text) .. ")", fits ~= nil
+  return ok and tostring(text) or "(an object that does not print: " .. tostring(text) .. ")", f == fits
 end
 
 ---- Tables ------------------------------------------------------------------------------------------------------------
