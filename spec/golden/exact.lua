@@ -49,7 +49,7 @@ end
 function exact.open(name)
   local model = perigee.load(name == "minilm" and models.demo() or models.path(name))
   local calibration, inputs = exact.inputs(name, model)
-  return { name = name, model = model, stats = model:calibrate(calibration, { progress = false }), inputs = inputs }
+  return { name = name, model = model, stats = model:calibrate(calibration, { progress = false, rows = 128 }), inputs = inputs }
 end
 
 --- A quantized model of what open() returned.
