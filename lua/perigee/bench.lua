@@ -115,7 +115,7 @@ local function compare(result, groups, peaks)
     end
   end
   for _, group in ipairs(groups) do
-    local peak = peaks[group.precision or "f32"]
+    local peak = peaks[group.precision]
     group.share = group.gops and peak and group.gops * 1e9 / peak or nil
   end
   local peak, seconds = result.settings and peaks.int8 or peaks.f32, result.time.all.min

@@ -84,19 +84,29 @@ local function attention_work(self)
   return 2 * sum * self.width
 end
 
+local describe = {}
+
+function describe.linear(step, entry, self)
+  local node, w = entry.node, entry.args.w
+  step.name = (#node.parts > 1 and node.site and node.site.name or node.parts[1].name):gsub("%.%d+%.", ".*.")
+  step.work, step.bytes, step.precision = self.tokens * w.N * w.K, w.bytes, node.precision
+end
+
+function describe.attention(step, node, self)
+  step.work, step.precision = attention_work(self), node.precision or "f32"
+end
+
 -- The steps of the plan as what they are called and do: { op =, name =, precision =, work = multiply-adds, bytes = weights }. A
 -- linear's name has * in place of the layer's number; all else is called by its operator.
 local function steps_of(self)
-  local linears, at, list = self.runner.lowered.linears, 0, {}
+  local lowered, list = self.runner.lowered, {}
+  local known, at = { linear = lowered.linears, attention = lowered.attentions }, { linear = 0, attention = 0 }
   for i, op in ipairs(self.runner.plan:steps()) do
-    local step = { op = op, name = op, work = op == "attention" and attention_work(self) or 0, bytes = 0 }
-    if op == "linear" then
-      at = at + 1
-      local node, w = linears[at].node, linears[at].args.w
-      step.name = (#node.parts > 1 and node.site and node.site.name or node.parts[1].name):gsub("%.%d+%.", ".*.")
-      step.work, step.bytes, step.precision = self.tokens * w.N * w.K, w.bytes, node.precision
+    list[i] = { op = op, name = op, work = 0, bytes = 0 }
+    if known[op] then
+      at[op] = at[op] + 1
+      describe[op](list[i], known[op][at[op]], self)
     end
-    list[i] = step
   end
   return list
 end
@@ -123,19 +133,20 @@ local function profile_once(self)
   return sums, chunks
 end
 
--- Steps of one name as one.
+-- Steps of one name and precision as one.
 local function grouped(steps)
   local groups, list = {}, {}
   for _, step in ipairs(steps) do
-    local group = groups[step.name]
+    local key = step.name .. " " .. tostring(step.precision)
+    local group = groups[key]
     if not group then
       group = { op = step.op, name = step.name, precision = step.precision, steps = 0, seconds = 0, work = 0, bytes = 0 }
-      groups[step.name] = group
+      groups[key] = group
       list[#list + 1] = group
     end
     group.steps = group.steps + 1
-    for _, key in ipairs { "seconds", "work", "bytes" } do
-      group[key] = group[key] + step[key]
+    for _, sum in ipairs { "seconds", "work", "bytes" } do
+      group[sum] = group[sum] + step[sum]
     end
   end
   return list
