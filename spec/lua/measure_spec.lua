@@ -5,6 +5,7 @@ local live = require "spec.support.live"
 local lower = require "perigee.passes.lower"
 local models = require "spec.support.models"
 local perigee = require "perigee"
+local pgee = require "perigee.ffi"
 local plot = require "perigee.plot"
 local quant = require "perigee.quant"
 
@@ -139,6 +140,18 @@ describe("with a model", function()
         q.alpha = alpha
         assert.are.equal(q:sqnr(), sweep.output[i])
         assert.are.equal(q:sqnr(DENSE)[DENSE], sweep.sites[8].sqnr[i])
+      end
+    end)
+
+    it("that is interrupted leaves nothing behind", function()
+      local before, held = tostring(q:settings()), live()
+      for _, at in ipairs { 3, 10 } do
+        local message = failure(q.sweep, q, {
+          alpha = { 0.01, 0.91, 0.1 }, progress = function(done) pgee.C.pgee_interrupt(done >= at and 1 or 0) end,
+        })
+        pgee.C.pgee_interrupt(0)
+        assert.matches("interrupt", message)
+        assert.are.same({ before, held }, { tostring(q:settings()), live() })
       end
     end)
 

@@ -70,6 +70,60 @@ describe("settings", function()
     assert.matches("list with holes", refused { skip = { "a", nil, "b" } })
   end)
 
+  it("of a site: the closest pattern decides, setting by setting", function()
+    local s = settings.new {
+      alpha = { ["*"] = 0.1, [site.linears[2]] = 0.2 }, skip = { "*.dense" },
+      sites = {
+        ["*"] = { weights = "tensor", symmetric = true }, ["encoder.layer.0.*"] = { symmetric = false, alpha = 0.3 },
+        [site.name] = { alpha = 0.4 }, [site.linears[3]] = { alpha = 0.5, observer = "mse" },
+        ["encoder.layer.??.*"] = { skip = false },
+      },
+    }
+    local own = settings.of(s, site)
+    assert.are.same({ 0.4, "tensor", false, "mse", false }, { own.alpha, own.weights, own.symmetric, own.observer, own.skip })
+    own = settings.of(s, dense)
+    assert.are.same({ 0.1, "tensor", true, "minmax", false }, { own.alpha, own.weights, own.symmetric, own.observer, own.skip })
+    s = settings.new { alpha = { ["*"] = 0.1, [site.linears[2]] = 0.2 }, sites = { ["*"] = { alpha = false } } }
+    assert.is_false(settings.of(s, site).alpha)
+  end)
+
+  it("of a site have the defaults of its activations", function()
+    local s = settings.new { sites = { ["*.dense"] = { activations = "dynamic" } }, symmetric = true }
+    local own = settings.of(s, dense)
+    assert.are.same({ "dynamic", true, "token", settings.ALPHA.dynamic }, { own.activations, own.symmetric, own.per, own.alpha })
+    s = settings.new {
+      activations = "dynamic", alpha = 0.9, per = "sequence", sites = { ["*.dense"] = { activations = "static" } },
+    }
+    own = settings.of(s, dense)
+    assert.are.same({ "static", false, "tensor", 0.9 }, { own.activations, own.symmetric, own.per, own.alpha })
+    assert.are.equal("sequence", settings.of(s, site).per)
+  end)
+
+  it("of the whole model leave sites no value of their own", function()
+    local s = settings.new { sites = { a = { alpha = 0.1, symmetric = true }, b = { alpha = 0.2 } } }
+    assert.are.same({ a = { symmetric = true } }, settings.with(s, { alpha = 0.5 }).sites)
+    assert.are.same({ a = { alpha = 0.1 }, b = { alpha = 0.2 } }, settings.with(s, { activations = "dynamic" }).sites)
+    assert.are.same({}, settings.with(s, { sites = {} }).sites)
+    assert.are.same({ a = { alpha = 0.1, symmetric = true }, b = { alpha = 0.2 } }, s.sites)
+  end)
+
+  it("of sites are checked one by one", function()
+    for _, case in ipairs {
+      { { sites = 3 }, "sites is 3, expected a table of pattern = { alpha = 0.5, ... }" },
+      { { sites = { [1] = { alpha = 0.5 } } }, "a key of sites is 1, expected the name of a linear" },
+      { { sites = { a = { alpha = 2 } } }, "alpha is 2, expected a number from 0 to 1" },
+      { { sites = { a = { alhpa = 1 } } }, 'a site has no "alhpa" of its own (did you mean "alpha"?); it can have' },
+      { { sites = { a = { per = "row" } } }, 'per is "row", expected "tensor" or "token" or "sequence"' },
+    } do
+      assert.matches(case[2], refused(case[1]), 1, true)
+    end
+    local s = settings.new { sites = { [dense.name] = { per = "token" } } }
+    local ok, message = pcall(settings.check_patterns, s, { site, dense })
+    assert.is_false(ok)
+    assert.matches('per is "token" at encoder.layer.10.output.dense, expected "tensor", since its activations are static', message,
+      1, true)
+  end)
+
   it("have no pattern that matches nothing", function()
     local s = settings.new { skip = { "encoder.layer.10.output.dens" } }
     local ok, message = pcall(settings.check_patterns, s, { site, dense })
@@ -102,6 +156,8 @@ describe("settings", function()
   it("print as the table that makes them again", function()
     local s = settings.new {
       activations = "dynamic", alpha = { ["*.dense"] = 0.1, ["x"] = false }, skip = { 'a"b', "c" }, symmetric = false,
+      sites = { ["*.x"] = { alpha = 1 / 3, skip = false, per = "sequence" }, [ [[a"\
+]] ] = { observer = "mse" } },
     }
     local again = settings.new(loadstring("return " .. tostring(s))())
     assert.are.same(s.values, again.values)
