@@ -26,23 +26,43 @@ local Settings = {}
 
 ---- Patterns ----------------------------------------------------------------------------------------------------------
 
--- Lua's patterns for those with * or ?, false for names: made once.
+-- Lua's patterns of what stands between the stars, false for names: made once.
 local compiled = {}
 
 local function compile(pattern)
-  local lua = compiled[pattern]
-  if lua == nil then
-    lua = pattern:find "[*?]" and "^" .. pattern:gsub("[%^%$%(%)%%%.%[%]%+%-]", "%%%0"):gsub("%*", ".*"):gsub("%?", ".") .. "$"
-    compiled[pattern] = lua or false
+  local parts = compiled[pattern]
+  if parts == nil then
+    parts = pattern:find "[*?]" and {} or false
+    for part in (parts and pattern .. "*" or ""):gmatch "(.-)%*" do
+      parts[#parts + 1] = part:gsub("[%^%$%(%)%%%.%[%]%+%-]", "%%%0"):gsub("%?", ".")
+    end
+    if parts then
+      parts[1] = "^" .. parts[1]
+      parts[#parts] = parts[#parts] .. "$"
+    end
+    compiled[pattern] = parts
   end
-  return lua
+  return parts
+end
+
+-- Each part where it first is behind the one before: what a star takes never needs to be taken back.
+local function holds(parts, name)
+  local from = 1
+  for _, part in ipairs(parts) do
+    local _, last = name:find(part, from)
+    if not last then
+      return false
+    end
+    from = last + 1
+  end
+  return true
 end
 
 --- A function that tells whether a name matches the pattern.
 function settings.matcher(pattern)
-  local lua = compile(pattern)
+  local parts = compile(pattern)
   return function(name)
-    return name == pattern or lua and name:match(lua) ~= nil or false
+    return name == pattern or parts and holds(parts, name) or false
   end
 end
 

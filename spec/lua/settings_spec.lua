@@ -62,6 +62,13 @@ describe("settings", function()
     assert.is_false(settings.matches("encoder.layer.1.*", dense))
   end)
 
+  it("many stars take no longer than few", function()
+    local name = ("encoder.layer."):rep(8)
+    assert.is_false(settings.matcher(("*"):rep(40) .. "x")(name))
+    assert.is_false(settings.matcher(("*?e"):rep(20) .. "*x")(name))
+    assert.is_true(settings.matcher(("*e"):rep(16) .. "*.")(name))
+  end)
+
   it("skip is a list; a name alone is a list of one", function()
     assert.are.same({ "a.*" }, settings.new({ skip = "a.*" }).skip)
     assert.is_true(settings.of(settings.new { skip = { "x", "*.dense" } }, dense).skip)
