@@ -301,20 +301,28 @@ end
 
 ---- Its kernels -------------------------------------------------------------------------------------------------------
 
---- q:select(options): times the kernels of its linears anew, whatever is remembered, and uses what is faster; the bits stay. The
--- options are those of passes/select.lua's run. Returns what it chose.
-function Quantized:select(given)
+local function select_kernels(q, given)
+  if given ~= nil and type(given) ~= "table" then
+    error(("select: the options are %s, expected a table"):format(pgee.describe(given)), 0)
+  end
   local chosen = { fresh = true }
   for key, value in pairs(given or {}) do
     chosen[key] = value
   end
   local weights = {}
-  for _, linear in ipairs(self:runner(self.model.task).lowered.linears) do
+  for _, linear in ipairs(q:runner(q.model.task).lowered.linears) do
     weights[#weights + 1] = linear.node.packed
   end
-  self[OWN].choices = selection.run(weights, chosen)
-  apply(self, self.settings, self.runners)
-  return self.choices
+  q[OWN].choices = selection.run(weights, chosen)
+  apply(q, q.settings, q.runners)
+  return q.choices
+end
+
+--- q:select(options): times the kernels of its linears anew, whatever is remembered, and uses what is faster; the bits stay. The
+-- options are those of passes/select.lua's run. Returns what it chose.
+function Quantized:select(given)
+  local choices = raise(select_kernels, self, given)
+  return choices
 end
 
 --- What runs each linear and how well it is quantized, as a table that prints itself.

@@ -29,7 +29,7 @@ local function alphas_of(given)
   given = given or { 0, 1, 0.05 }
   local from, to, step = unpack(type(given) == "table" and given or {})
   for _, v in ipairs { from or false, to or false, step or false } do
-    if type(v) ~= "number" or v < 0 or v > 1 then
+    if type(v) ~= "number" or not (v >= 0 and v <= 1) then
       error("sweep: alpha is what to go through, { from, to, step }, each from 0 to 1; such as { 0, 1, 0.05 }", 0)
     end
   end

@@ -201,6 +201,7 @@ describe("with a model", function()
         { { alpha = 0.5 }, "alpha is what to go through, { from, to, step }" },
         { { alpha = { 0, 1 } }, "alpha is what to go through, { from, to, step }" },
         { { alpha = { 0, 2, 0.5 } }, "each from 0 to 1" },
+        { { alpha = { 0 / 0, 1, 0.5 } }, "each from 0 to 1" },
         { { alpha = { 1, 0, 0.1 } }, "expected upwards" },
         { { alpha = { 0, 1, 0 } }, "expected upwards" },
         { { alpha = { 0, 1, 1e-9 } }, "expected upwards" },

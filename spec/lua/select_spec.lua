@@ -229,6 +229,19 @@ describe("selection", function()
       assert.is_true(vectors:equals(again))
       again:release()
     end
+    for _, case in ipairs {
+      { 5, "the options are 5, expected a table" },
+      { { tokens = "x" }, "tokens is the string 'x', expected a list of token counts" },
+      { { tokens = {} }, "tokens is a table, expected a list of token counts" },
+      { { tokens = { 16, 0 } }, "tokens[2] is 0, expected an integer from 1 to 65536" },
+      { { cache = 5 }, "cache is 5, expected the path of a file, or false" },
+      { { warn = 5 }, "warn is 5, expected a function" },
+      { { token = 5 }, "select has no option token, only" },
+    } do
+      local ok, message = pcall(q.select, q, case[1])
+      assert.is_false(ok)
+      assert.matches(case[2], message, 1, true)
+    end
     vectors:release()
     q:release()
     model:release()

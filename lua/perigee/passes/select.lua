@@ -88,7 +88,7 @@ local function keep(path, machine, made, warn)
   for shape, choice in pairs(made) do
     machines[machine][shape] = { kernel = choice.kernel, gain = choice.gain }
   end
-  pgee.make_folder(path:match "^(.*)/")
+  pgee.make_folder(path:match "^(.*)/" or ".")
   local temporary = ("%s.%s"):format(path, tostring(made):match "%w+$")
   local file, why = io.open(temporary, "wb")
   local ok = file
@@ -174,6 +174,24 @@ end
 
 local KNOWN = { known = true, fresh = true, cache = true, tokens = true, warn = true, time = true }
 
+local MOST = 65536 -- tokens that are timed at once
+
+local function fail(name, value, expected)
+  error(("select: %s is %s, expected %s"):format(name, pgee.describe(value), expected), 0)
+end
+
+local function check_tokens(counts)
+  if type(counts) ~= "table" or #counts == 0 then
+    fail("tokens", counts, "a list of token counts")
+  end
+  for i, count in ipairs(counts) do
+    if type(count) ~= "number" or count % 1 ~= 0 or count < 1 or count > MOST then
+      fail(("tokens[%d]"):format(i), count, ("an integer from 1 to %d"):format(MOST))
+    end
+  end
+  return counts
+end
+
 --- Chooses for each shape among packed INT8 weights. Options:
 --   known   what run returned before: its shapes are not asked about again, if the machine is the same
 --   fresh   true: times what the file knows, too
@@ -184,13 +202,19 @@ local KNOWN = { known = true, fresh = true, cache = true, tokens = true, warn = 
 -- Returns { machine =, shapes = { ["N x K"] = { kernel =, gain =, from = "timing", "file" or "check", reason = } } }; reason: why
 -- there is no choice.
 function selection.run(weights, given)
-  given = options.check(given, KNOWN, "select")
+  given = options.check(given, KNOWN, "select", -2)
   local warn = given.warn or function(text)
     io.stderr:write("perigee: ", text, "\n")
   end
+  if type(warn) ~= "function" then
+    fail("warn", warn, "a function")
+  end
+  local counts = check_tokens(given.tokens or selection.TOKENS)
   local path = given.cache
   if path == nil then
     path = selection.path()
+  elseif path and (type(path) ~= "string" or path == "") then
+    fail("cache", path, "the path of a file, or false")
   end
   local result = { machine = selection.machine(), shapes = {} }
   if given.known and given.known.machine == result.machine then
@@ -207,7 +231,7 @@ function selection.run(weights, given)
     elseif not result.shapes[shape] then
       filed = filed or path and not given.fresh and recall(path, warn)[result.machine] or {}
       local old = filed[shape]
-      made[shape] = not old and choose(groups[shape], given.tokens or selection.TOKENS, given.time or selection.time) or nil
+      made[shape] = not old and choose(groups[shape], counts, given.time or selection.time) or nil
       result.shapes[shape] = made[shape] or { kernel = old.kernel, gain = old.gain, from = "file" }
     end
   end
