@@ -173,10 +173,22 @@ local function megabytes(bytes)
   return ("%.1f MB"):format(bytes / 1e6)
 end
 
+-- The same with null for what JSON has no number for: a correlation that is not defined, the SQNR of what is equal.
+local function sayable(value)
+  if type(value) == "table" then
+    local copy = {}
+    for key, inside in pairs(value) do
+      copy[key] = sayable(inside)
+    end
+    return copy
+  end
+  return type(value) == "number" and value - value ~= 0 and cjson.null or value
+end
+
 --- Prints what judge returned, as text or, if args.json, as one JSON object. head: lines that come first.
 function common.print_result(result, args, explained)
   if args.json then
-    print(cjson.encode(result))
+    print(cjson.encode(sayable(result)))
     return
   end
   local d, m = result.distance, result.metric

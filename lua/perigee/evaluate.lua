@@ -168,8 +168,8 @@ function evaluate.read(path)
           form = form or (candidate.fits(fields) and candidate) or nil
         end
         if not form then
-          error(("%s, line %d: has %d tab-separated fields, expected text TAB label, text TAB text TAB score, or STS-B's seven")
-            :format(path, n, #fields), 2)
+          error(("%s, line %d: has %d tab-separated fields%s, expected text TAB label, text TAB text TAB score, or STS-B's seven")
+            :format(path, n, #fields, fields[#fields] == "" and ", the last one empty" or ""), 2)
         end
       end
       if not form.fits(fields) then

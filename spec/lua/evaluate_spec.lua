@@ -57,6 +57,7 @@ describe("labelled files", function()
 
   it("that are none of these are an error with file and line", function()
     assert.error_matches(function() read "just text\n" end, "line 1: has 1 tab%-separated fields, expected text TAB label")
+    assert.error_matches(function() read "a\t\n" end, "line 1: has 2 tab%-separated fields, the last one empty, expected")
     assert.error_matches(function() read "a\tb\t1\nc\td\n" end, "line 2: expected text TAB text TAB score as in the lines before")
     assert.error_matches(function() read "a\tb\t1\nc\td\tx\n" end, "line 2: expected text TAB text TAB score")
     assert.error_matches(function() read "\n\n" end, "no lines to evaluate on")

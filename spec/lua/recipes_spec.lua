@@ -63,6 +63,13 @@ describe("recipes", function()
     assert.is_number(result.distance.agreement)
   end)
 
+  it("print null as JSON for a figure that is not defined", function()
+    local text, status = run("bert_static", "--model", embedder, "--samples", "8", "--eval", files.write "a\tb\t0.5\n", "--json")
+    assert.are.equal(0, status, text)
+    local metric = cjson.decode(text).metric
+    assert.are.same({ cjson.null, cjson.null, 1 }, { metric.fp32, metric.int8, metric.n })
+  end)
+
   it("calibrate on labelled files, too, but never on what they are judged by", function()
     local labelled, copy = files.write "no\t1\nhow many\t0\n", files.write "no\t1\nhow many\t0\n"
     local text, status = run("bert_static", "--model", embedder, "--calibration", labelled, "--json")
