@@ -124,16 +124,18 @@ function M.out(ctype)
   return ffi.new(ctype .. "[1]")
 end
 
--- The collector sees 8 bytes where the library holds megabytes. When what the library holds has doubled since the last time,
+-- The collector sees 8 bytes where the library holds megabytes. When what the library holds has doubled since it was least,
 -- unreachable objects may be why.
 local FLOOR = 256 * 2^20
 local limit = FLOOR
 
 local function collect_if_large()
-  if tonumber(C.pgee_live_bytes()) > limit then
+  local live = tonumber(C.pgee_live_bytes())
+  if live > limit then
     collectgarbage()
-    limit = math.max(2 * tonumber(C.pgee_live_bytes()), FLOOR)
+    live, limit = tonumber(C.pgee_live_bytes()), math.huge
   end
+  limit = math.max(math.min(limit, 2 * live), FLOOR)
 end
 
 --- Every class made below, { is =, metatable = }: what a cdata is cannot be asked of it.
