@@ -243,7 +243,9 @@ describe("with a model", function()
   end)
 
   describe("a recipe", function()
+    local modules = package.path
     after_each(files.clean)
+    after_each(function() package.path = modules end) -- a recipe begins with the modules that it was written by
 
     local function made_again(text, ...)
       local again = assert(loadstring(text))(...)
