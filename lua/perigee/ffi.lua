@@ -109,11 +109,24 @@ end
 
 -- ---- Failures -----------------------------------------------------------------------------------------------------------
 
+local own = debug.getinfo(1, "S").source:match "^@(.*/)[^/]*$"
+
+--- Whether a function, as debug.getinfo describes it, is of one of these modules.
+function M.is_own(info)
+  local function plain(source)
+    return (source:gsub("^@", ""):gsub("^%./", "")) -- package.path may have both forms
+  end
+  return own ~= nil and info.source:sub(1, 1) == "@" and plain(info.source):sub(1, #plain(own)) == plain(own)
+end
+
 --- Raises the library's message unless `status` is PGEE_OK. Blames the caller of the function that calls check; level 2 blames
--- that one's caller, and so on. (A tail call `return check(...)` would lose a level.)
+-- that one's caller, and so on; nobody if that is one of these modules, whose caller will say where. (A tail call `return
+-- check(...)` would lose a level.)
 function M.check(status, level)
   if status ~= 0 then
-    error(ffi.string(C.pgee_message()), (level or 1) + 2)
+    level = (level or 1) + 2
+    local blamed = debug.getinfo(level, "S")
+    error(ffi.string(C.pgee_message()), blamed and M.is_own(blamed) and 0 or level)
   end
 end
 

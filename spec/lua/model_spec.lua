@@ -104,6 +104,16 @@ describe("loading", function()
   end)
 end)
 
+describe("a failure of the library", function()
+  it("is the caller's, not the module's in between", function()
+    local model = perigee.load(models.path "tiny")
+    pgee.C.pgee_interrupt(1)
+    local message = failure(function() return (model:hidden { ids = { 1 } }) end)
+    pgee.C.pgee_interrupt(0)
+    assert.matches("^[^:]*model_spec.lua:%d+: interrupted[^:]*$", message)
+  end)
+end)
+
 describe("the limit", function()
   local words = ("no "):rep(80)
 

@@ -95,11 +95,6 @@ end
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)repl/sitting%.lua$"
 
--- Whether a function is one of Perigee's modules'.
-local function is_ours(info)
-  return here ~= nil and info.source:sub(1, #here + 1) == "@" .. here
-end
-
 local stopped -- by poll, since a text began to run
 
 -- Runs every so many instructions: an interrupt stops what was typed, or a file it runs, and never Perigee's own code between two
@@ -107,7 +102,7 @@ local stopped -- by poll, since a text began to run
 local function poll()
   if C.pgee_interrupted() ~= 0 then
     local info = debug.getinfo(2, "S")
-    if not info or is_ours(info) or info.what == "C" then
+    if not info or pgee.is_own(info) or info.what == "C" then
       debug.sethook(poll, "", 1) -- at the next chance
     else
       stopped = true
@@ -126,7 +121,7 @@ local function traceback(message, chunk)
     local info = debug.getinfo(level, "Slnf")
     if not info or info.func == chunk or info.source == "@" .. (here or "") .. "repl/sitting.lua" then
       break
-    elseif info.what ~= "C" and (own or not is_ours(info)) then
+    elseif info.what ~= "C" and (own or not pgee.is_own(info)) then
       frames[#frames + 1] = ("  %s:%d: in %s"):format(info.source == "=" .. CHUNK and CHUNK or names.path(info.source),
         info.currentline, info.name and info.name ~= "?" and info.name or "the function of line " .. info.linedefined)
     end
