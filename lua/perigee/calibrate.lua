@@ -93,6 +93,11 @@ local function source(texts)
     error(("calibrate: expected a list of texts, or an iterator such as perigee.lines(path); got %s"):format(
       pgee.describe(texts)), 0)
   end
+  for key in pairs(texts) do
+    if type(key) ~= "number" or key < 1 or key > #texts then
+      error(("calibrate: expected a list of texts, found the key %s"):format(tostring(key)), 0)
+    end
+  end
   local i = 0
   return function()
     i = i + 1

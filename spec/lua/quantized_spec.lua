@@ -85,6 +85,8 @@ describe("calibration", function()
     assert.matches("no text to calibrate on", failure(model.calibrate, model, {}))
     assert.matches("expected a list of texts, or an iterator such as perigee.lines%(path%); got the string 'a'",
       failure(model.calibrate, model, "a"))
+    assert.matches("calibrate: expected a list of texts, found the key ids",
+      failure(model.calibrate, model, { ids = { 1, 2 } }))
     assert.matches("calibrate: samples is 0, expected an integer of at least 1",
       failure(model.calibrate, model, inputs, { samples = 0 }))
     assert.matches("calibrate has no option sample, only", failure(model.calibrate, model, inputs, { sample = 2 }))
