@@ -195,6 +195,7 @@ static int from_environment(const char *name, int *out) {
 }
 
 int pgee_isa(int *isa) {
+  NEED(isa);
   int now = in_force;
   if (now < 0) {
     const char *name = getenv("PERIGEE_ISA");

@@ -277,8 +277,10 @@ const operator op_linear = {
 
 int pgee_linear_kernel(const pgee_linear_args *args, int64_t rows, char *name, int64_t bytes) {
   int isa;
-  if (!args || !args->w || !name || bytes < 1 || rows < 0)
-    return fail(PGEE_ARGUMENT, "linear: the kernel's name is asked for without a weight or without room for it");
+  NEED(args, name);
+  NEED(args->w);
+  if (bytes < 1 || rows < 0)
+    return fail(PGEE_ARGUMENT, "linear: a kernel's name for %lld rows in %lld bytes", (long long)rows, (long long)bytes);
   const pgee_packed *w = args->w;
   int s8 = w->dtype == PGEE_S8;
   TRY(pgee_isa(&isa));

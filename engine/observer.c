@@ -63,6 +63,7 @@ void pgee_observer_free(pgee_observer *o) {
 }
 
 int pgee_observer_new(pgee_observer **out, int64_t K, int64_t sample_rows, const char *name) {
+  NEED(out);
   if (K < 1 || K > MAX_CHANNELS)
     return fail(PGEE_ARGUMENT, "an observer of %lld channels, expected 1 to %d", (long long)K, MAX_CHANNELS);
   if (sample_rows < 0 || sample_rows > MAX_SAMPLE)
@@ -90,10 +91,11 @@ int pgee_observer_new(pgee_observer **out, int64_t K, int64_t sample_rows, const
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------ */
 
-int64_t pgee_observer_channels(const pgee_observer *o) { return o->K; }
-int64_t pgee_observer_count(const pgee_observer *o) { return o->count; }
+int64_t pgee_observer_channels(const pgee_observer *o) { return o ? o->K : 0; }
+int64_t pgee_observer_count(const pgee_observer *o) { return o ? o->count : 0; }
 
 int pgee_observer_update(pgee_observer *o, const pgee_tensor *x) {
+  NEED(o, x);
   return pgee_run(PGEE_OBSERVE, &(pgee_observe_args){x, o}, NULL);
 }
 
@@ -117,6 +119,7 @@ static int copy_sample(pgee_tensor **out, const pgee_observer *o) {
 }
 
 int pgee_observer_read(const pgee_observer *o, pgee_tensor **min, pgee_tensor **max, pgee_tensor **sample) {
+  NEED(o);
   pgee_tensor *made[3] = {NULL, NULL, NULL};
   int status = min ? copy(&made[0], o->min, o->K) : PGEE_OK;
   if (status == PGEE_OK && max)

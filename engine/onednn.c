@@ -12,9 +12,8 @@ const char *pgee_onednn_version(void) {
 }
 
 int pgee_onednn_check(const pgee_packed *w) {
+  NEED(w);
   int isa;
-  if (!w)
-    return fail(PGEE_ARGUMENT, "the packed weight is missing");
   TRY(pgee_isa(&isa));
   if (w->dtype != PGEE_S8)
     return fail(PGEE_UNSUPPORTED, "oneDNN sums FP32 in another order than our kernels");

@@ -250,5 +250,5 @@ int pgee_run(int op, const void *args, const pgee_batch *batch) {
   const operator *o = operator_for(op);
   if (!o)
     return fail(PGEE_ARGUMENT, "%d is no operator", op);
-  return operator_named(o, args ? run_now(o, args, batch) : fail(PGEE_ARGUMENT, "no args"));
+  return operator_named(o, args ? run_now(o, args, batch) : fail(PGEE_ARGUMENT, "args is NULL"));
 }

@@ -23,7 +23,7 @@ enum { MAX_K = 32768, F32_K = 16 };
 /* ---- Weights, before they are packed ------------------------------------------------------------------------------ */
 
 int weights_check(const pgee_tensor *const *weights, int count) {
-  if (count < 1 || !weights)
+  if (count < 1)
     return fail(PGEE_ARGUMENT, "%d weights, expected at least one", count);
   for (int i = 0; i < count; i++) {
     const pgee_tensor *w = weights[i];
@@ -32,8 +32,7 @@ int weights_check(const pgee_tensor *const *weights, int count) {
     TRY(tensor_expect(w, what, -1, 2, -1, i > 0 ? weights[0]->shape[1] : -1));
     if (w->dtype != PGEE_F32 && w->dtype != PGEE_F16 && w->dtype != PGEE_BF16)
       return fail(PGEE_ARGUMENT, "%s is %s, expected F32, F16 or BF16", what, pgee_dtype_name(w->dtype));
-    if (!w->data)
-      return fail(PGEE_ARGUMENT, "%s is a plan's buffer, which has no memory of its own", what);
+    TRY(tensor_expect_memory(w, what));
     if (w->shape[1] < 1 || w->shape[1] > MAX_K || w->shape[0] < 1)
       return fail(PGEE_ARGUMENT, "%s is [%lld][%lld], expected [N][K] with N of 1 or more and K of 1 to %d", what,
                   (long long)w->shape[0], (long long)w->shape[1], MAX_K);
@@ -290,16 +289,20 @@ static int pack(pgee_packed **out, packing *w, int dtype, phase *f) {
 }
 
 int pgee_packed_s8(pgee_packed **out, const pgee_tensor *const *weights, int count, const pgee_tensor *s, int per) {
+  NEED(out, weights);
   TRY(weights_check(weights, count));
   if (per != PGEE_PER_ROW && per != PGEE_PER_TENSOR)
     return fail(PGEE_ARGUMENT, "per is %d, expected PGEE_PER_ROW or PGEE_PER_TENSOR", per);
-  if (s)
+  if (s) {
     TRY(tensor_expect(s, "s", PGEE_F32, 1, weights[0]->shape[1], -1));
+    TRY(tensor_expect_memory(s, "s"));
+  }
   packing w = {.weights = weights, .count = count, .per = per, .s = s ? s->data : NULL};
   return pack(out, &w, PGEE_S8, pack_s8);
 }
 
 int pgee_packed_f32(pgee_packed **out, const pgee_tensor *const *weights, int count) {
+  NEED(out, weights);
   TRY(weights_check(weights, count));
   packing w = {.weights = weights, .count = count};
   return pack(out, &w, PGEE_F32, pack_f32);
@@ -307,17 +310,20 @@ int pgee_packed_f32(pgee_packed **out, const pgee_tensor *const *weights, int co
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------ */
 
-int64_t pgee_packed_K(const pgee_packed *p) { return p->K; }
-int64_t pgee_packed_N(const pgee_packed *p) { return p->N; }
-int pgee_packed_dtype(const pgee_packed *p) { return p->dtype; }
+int64_t pgee_packed_K(const pgee_packed *p) { return p ? p->K : 0; }
+int64_t pgee_packed_N(const pgee_packed *p) { return p ? p->N : 0; }
+int pgee_packed_dtype(const pgee_packed *p) { return p ? p->dtype : -1; }
 
 static int64_t vector_bytes(const pgee_tensor *t) { return t ? t->shape[0] * pgee_dtype_bytes(t->dtype) : 0; }
 
 int64_t pgee_packed_bytes(const pgee_packed *p) {
-  return vector_bytes(p->bytes_held) + vector_bytes(p->scales_held) + vector_bytes(p->sums_held) + vector_bytes(p->zeros_held);
+  return !p ? 0
+            : vector_bytes(p->bytes_held) + vector_bytes(p->scales_held) + vector_bytes(p->sums_held) +
+                  vector_bytes(p->zeros_held);
 }
 
 int pgee_packed_read(const pgee_packed *p, pgee_tensor **scales, pgee_tensor **sums, pgee_tensor **bytes) {
+  NEED(p);
   const pgee_tensor *from[3] = {p->scales_held, p->sums_held, p->bytes_held};
   pgee_tensor **out[3] = {scales, sums, bytes}, *made[3] = {NULL, NULL, NULL};
   int status = PGEE_OK;
@@ -337,6 +343,7 @@ int pgee_packed_read(const pgee_packed *p, pgee_tensor **scales, pgee_tensor **s
 }
 
 int pgee_packed_unpack(pgee_tensor **out, const pgee_packed *p) {
+  NEED(out, p);
   const int64_t shape[2] = {p->N, p->K};
   int64_t kblocks = round_up(p->K, BLOCK_K) / BLOCK_K;
   pgee_tensor *t;
@@ -353,6 +360,7 @@ int pgee_packed_unpack(pgee_tensor **out, const pgee_packed *p) {
 }
 
 int pgee_packed_multiplier(pgee_tensor **out, const pgee_packed *p, float x_scale) {
+  NEED(out, p);
   if (p->dtype != PGEE_S8)
     return fail(PGEE_ARGUMENT, "an FP32 weight has no multiplier");
   if (is_nonfinite(x_scale) || x_scale <= 0)

@@ -57,6 +57,7 @@ static int measure_memory(measuring *m, int threads) {
 }
 
 int pgee_cpu_peak(int what, int tries, double *per_second) {
+  NEED(per_second);
   int threads;
   if (what < PGEE_PEAK_INT8 || what > PGEE_PEAK_READ)
     return fail(PGEE_ARGUMENT, "%d is no peak, expected PGEE_PEAK_INT8, PGEE_PEAK_F32 or PGEE_PEAK_READ", what);

@@ -7,6 +7,8 @@
  *     pgee_message() says what was wrong and what was expected; the outputs are unchanged.
  *   - X_new and X_open return an owned handle that X_free releases. Handles are reference counted where something else may
  *     hold on to them: a view holds its base, a plan holds its weights. X_free(NULL) does nothing.
+ *   - A fallible function refuses a NULL that is not said to be allowed, naming the argument (PGEE_ARGUMENT). What reads one
+ *     thing off a handle gives nothing for NULL: 0 or NULL; -1 where 0 would say something.
  *   - Compute functions never allocate results. The library never prints, aborts or exits, and calls nobody back.
  *   - A handle may be read from several threads at once; it may be changed or freed by one.
  *

@@ -11,6 +11,7 @@
 /* ---- Handles ------------------------------------------------------------------------------------------------------ */
 
 int pgee_plan_new(pgee_plan **out) {
+  NEED(out);
   pgee_plan *p = mem_new(sizeof *p);
   if (!p)
     return PGEE_MEMORY;
@@ -76,6 +77,7 @@ static int grow(void **items, int64_t count, int64_t *room, int64_t item_bytes) 
 }
 
 int pgee_plan_buffer(pgee_plan *p, pgee_tensor **out, int dtype, int rows, int64_t width) {
+  NEED(p, out);
   TRY(expect_open(p));
   if (rows != PGEE_TOKENS && rows != PGEE_SEQUENCES)
     return fail(PGEE_ARGUMENT, "a buffer's rows are %d, expected PGEE_TOKENS or PGEE_SEQUENCES", rows);
@@ -145,15 +147,21 @@ static int push(pgee_plan *p, int op, const operator *o, const void *args) {
 }
 
 int pgee_plan_push(pgee_plan *p, int op, const void *args) {
+  NEED(p);
   const operator *o = operator_for(op);
   TRY(expect_open(p));
   if (!o)
     return fail(PGEE_ARGUMENT, "%d is no operator", op);
-  return operator_named(o, args ? push(p, op, o, args) : fail(PGEE_ARGUMENT, "no args"));
+  return operator_named(o, args ? push(p, op, o, args) : fail(PGEE_ARGUMENT, "args is NULL"));
 }
 
 int pgee_plan_seal(pgee_plan *p, const pgee_tensor *const *outputs, int count) {
+  NEED(p);
   TRY(expect_open(p));
+  if (count < 0)
+    return fail(PGEE_ARGUMENT, "%d outputs, expected 0 or more", count);
+  if (count > 0)
+    NEED(outputs);
   for (int i = 0; i < count; i++) {
     int64_t at = plan_find(p, outputs[i]);
     if (at < 0 || p->buffers[at].first < 0)
@@ -169,8 +177,8 @@ int pgee_plan_seal(pgee_plan *p, const pgee_tensor *const *outputs, int count) {
   return PGEE_OK;
 }
 
-int64_t pgee_plan_steps(const pgee_plan *p) { return p->step_count; }
-int pgee_plan_op(const pgee_plan *p, int64_t i) { return i >= 0 && i < p->step_count ? p->steps[i].op : -1; }
+int64_t pgee_plan_steps(const pgee_plan *p) { return p ? p->step_count : 0; }
+int pgee_plan_op(const pgee_plan *p, int64_t i) { return p && i >= 0 && i < p->step_count ? p->steps[i].op : -1; }
 
 /* ---- Layout ------------------------------------------------------------------------------------------------------- */
 
@@ -265,6 +273,7 @@ int plan_check_batch(const pgee_plan *p, const pgee_batch *batch, int64_t S) {
 }
 
 int pgee_plan_work(const pgee_plan *p, const pgee_batch *batch, int threads, int64_t *multiply_adds) {
+  NEED(p, batch, multiply_adds);
   int64_t S;
   int isa;
   TRY(plan_expect_sealed(p));

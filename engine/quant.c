@@ -56,9 +56,8 @@ static float smooth_of(double x, double w, double alpha) {
 /* A vector F32 [K] of magnitudes: none negative, infinite or NaN. */
 static int magnitudes_check(const pgee_tensor *t, const char *what, int64_t K) {
   TRY(tensor_expect(t, what, PGEE_F32, 1, K, -1));
+  TRY(tensor_expect_memory(t, what));
   const float *x = t->data;
-  if (!x)
-    return fail(PGEE_ARGUMENT, "%s is a plan's buffer, which has no memory of its own", what);
   for (int64_t k = 0; k < t->shape[0]; k++)
     if (is_nonfinite(x[k]) || x[k] < 0)
       return fail(PGEE_ARGUMENT, "%s, channel %lld (counted from 1) is %g, expected a magnitude", what, (long long)k + 1,
@@ -69,6 +68,7 @@ static int magnitudes_check(const pgee_tensor *t, const char *what, int64_t K) {
 /* ---- Smoothing ---------------------------------------------------------------------------------------------------- */
 
 int pgee_smooth(pgee_tensor *s, const pgee_tensor *xmax, const pgee_tensor *wmax, double alpha) {
+  NEED(s, xmax, wmax);
   TRY(tensor_expect_output(s, "s", PGEE_F32, 1, -1, -1));
   TRY(magnitudes_check(xmax, "xmax", s->shape[0]));
   TRY(magnitudes_check(wmax, "wmax", s->shape[0]));
@@ -126,9 +126,11 @@ static void channel_absmax(void *work, const context *c) {
 }
 
 int pgee_channel_absmax(pgee_tensor *wmax, const pgee_tensor *const *weights, int count) {
+  NEED(wmax, weights);
   TRY(weights_check(weights, count));
   absmax a = {.weights = weights, .count = count, .K = weights[0]->shape[1]};
   TRY(tensor_expect_output(wmax, "wmax", PGEE_F32, 1, a.K, -1));
+  TRY(tensor_expect_memory(wmax, "wmax"));
   a.most = wmax->data;
   a.stride = round_up(2 * a.K * (int64_t)sizeof(float), 64);
   int threads;
@@ -144,6 +146,7 @@ int pgee_channel_absmax(pgee_tensor *wmax, const pgee_tensor *const *weights, in
 /* ---- Scales ------------------------------------------------------------------------------------------------------- */
 
 int pgee_range_scale(double lo, double hi, int symmetric, float *scale, int32_t *zero) {
+  NEED(scale, zero);
   if (!(lo <= 0 && hi >= 0 && hi - lo <= 3.4028234663852886e38))
     return fail(PGEE_ARGUMENT, "a range from %g to %g, expected finite floats around 0", lo, hi);
   unsigned before = float_default();
@@ -156,6 +159,7 @@ int pgee_range_scale(double lo, double hi, int symmetric, float *scale, int32_t 
 }
 
 int pgee_quantize_multiplier(pgee_tensor *m, float scale, const pgee_tensor *s) {
+  NEED(m);
   TRY(tensor_expect_output(m, "m", PGEE_F32, 1, -1, -1));
   if (!(scale > 0) || !is_normal(scale) || !is_normal(1.0f / scale))
     return fail(PGEE_ARGUMENT, "scale is %g, expected a positive float that has a reciprocal", (double)scale);

@@ -335,8 +335,7 @@ static int read_file(pgee_safetensors *f, const char *path) {
 }
 
 int pgee_safetensors_open(pgee_safetensors **out, const char *path) {
-  if (!path)
-    return fail(PGEE_ARGUMENT, "the path of a safetensors file is missing");
+  NEED(out, path);
   pgee_safetensors *f = mem_new(sizeof *f);
   if (!f)
     return PGEE_MEMORY;
@@ -366,15 +365,14 @@ void pgee_safetensors_free(pgee_safetensors *f) {
   mem_free(f);
 }
 
-int64_t pgee_safetensors_count(const pgee_safetensors *f) { return f->tensors.count; }
+int64_t pgee_safetensors_count(const pgee_safetensors *f) { return f ? f->tensors.count : 0; }
 
 const char *pgee_safetensors_name(const pgee_safetensors *f, int64_t i) {
-  return i >= 0 && i < f->tensors.count ? ((const entry *)list_at(&f->tensors, i))->name : NULL;
+  return f && i >= 0 && i < f->tensors.count ? ((const entry *)list_at(&f->tensors, i))->name : NULL;
 }
 
 int pgee_safetensors_tensor(pgee_tensor **out, const pgee_safetensors *f, const char *name) {
-  if (!f || !name)
-    return fail(PGEE_ARGUMENT, "a tensor of %s", f ? "no name" : "no file");
+  NEED(out, f, name);
   const entry *e = list_find(&f->tensors, name);
   if (!e)
     return fail(PGEE_ARGUMENT, "'%s' has no tensor '%s'", f->file->path, name);
@@ -396,6 +394,6 @@ int pgee_safetensors_tensor(pgee_tensor **out, const pgee_safetensors *f, const 
 }
 
 const char *pgee_safetensors_metadata(const pgee_safetensors *f, const char *key) {
-  const pair *p = list_find(&f->metadata, key);
+  const pair *p = f && key ? list_find(&f->metadata, key) : NULL;
   return p ? p->value : NULL;
 }

@@ -43,7 +43,7 @@ static shape_text shape_print(int ndim, const int64_t *shape) {
 static int tensor_describe(pgee_tensor *t, int dtype, int ndim, const int64_t *shape, int64_t pad) {
   if (!pgee_dtype_name(dtype))
     return fail(PGEE_ARGUMENT, "%d is no tensor type", dtype);
-  if (ndim < 1 || ndim > PGEE_MAX_DIMS || !shape)
+  if (ndim < 1 || ndim > PGEE_MAX_DIMS)
     return fail(PGEE_ARGUMENT, "a tensor of %d dimensions, expected 1 to %d", ndim, PGEE_MAX_DIMS);
   int64_t width = 1, bytes;
   int overflow = 0, empty = 0;
@@ -101,6 +101,7 @@ static int tensor_handle(pgee_tensor **out, const pgee_tensor *described) {
 }
 
 int pgee_tensor_new(pgee_tensor **out, int dtype, int ndim, const int64_t *shape) {
+  NEED(out, shape);
   pgee_tensor t = {0};
   TRY(tensor_describe(&t, dtype, ndim, shape, dtype == PGEE_U8 && ndim == 2 ? 64 : 1));
   t.data = mem_array(t.shape[0] * t.stride, dtypes[dtype].bytes);
@@ -138,8 +139,7 @@ static int tensor_view(pgee_tensor **out, pgee_tensor t, const pgee_tensor *base
 }
 
 int pgee_tensor_rows(pgee_tensor **out, const pgee_tensor *base, int64_t begin, int64_t end) {
-  if (!base)
-    return fail(PGEE_ARGUMENT, "rows of no tensor");
+  NEED(out, base);
   if (begin < 0 || begin > end || end > base->shape[0])
     return fail(PGEE_ARGUMENT, "rows %lld to %lld of a tensor of %lld rows", (long long)begin, (long long)end,
                 (long long)base->shape[0]);
@@ -149,8 +149,9 @@ int pgee_tensor_rows(pgee_tensor **out, const pgee_tensor *base, int64_t begin, 
 }
 
 int pgee_tensor_row(pgee_tensor **out, const pgee_tensor *base, int64_t i) {
-  if (!base || base->ndim < 2)
-    return fail(PGEE_ARGUMENT, "a row of %s", base ? "a vector" : "no tensor");
+  NEED(out, base);
+  if (base->ndim < 2)
+    return fail(PGEE_ARGUMENT, "a row of a vector");
   if (i < 0 || i >= base->shape[0])
     return fail(PGEE_ARGUMENT, "row %lld of a tensor of %lld rows", (long long)i, (long long)base->shape[0]);
   pgee_tensor t = *base;
@@ -179,12 +180,12 @@ void pgee_tensor_free(pgee_tensor *t) {
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------ */
 
-int pgee_tensor_dtype(const pgee_tensor *t) { return t->dtype; }
-int pgee_tensor_ndim(const pgee_tensor *t) { return t->ndim; }
-int64_t pgee_tensor_dim(const pgee_tensor *t, int i) { return i >= 0 && i < t->ndim ? t->shape[i] : 0; }
-int64_t pgee_tensor_stride(const pgee_tensor *t) { return t->stride; }
-void *pgee_tensor_data(const pgee_tensor *t) { return t->data; }
-int pgee_tensor_writable(const pgee_tensor *t) { return !t->file && !(t->base && t->base->file); }
+int pgee_tensor_dtype(const pgee_tensor *t) { return t ? t->dtype : -1; }
+int pgee_tensor_ndim(const pgee_tensor *t) { return t ? t->ndim : 0; }
+int64_t pgee_tensor_dim(const pgee_tensor *t, int i) { return t && i >= 0 && i < t->ndim ? t->shape[i] : 0; }
+int64_t pgee_tensor_stride(const pgee_tensor *t) { return t ? t->stride : 0; }
+void *pgee_tensor_data(const pgee_tensor *t) { return t ? t->data : NULL; }
+int pgee_tensor_writable(const pgee_tensor *t) { return t && !t->file && !(t->base && t->base->file); }
 
 /* IEEE half precision to single, exactly; a NaN keeps its payload and becomes quiet. */
 static uint32_t widen_f16(uint16_t h) {
@@ -274,8 +275,8 @@ static void widen(float *out, const char *p, int dtype, int64_t n) {
 void tensor_row_f32(float *out, const pgee_tensor *t, int64_t i) { widen(out, row_at(t, i), t->dtype, tensor_width(t)); }
 
 int pgee_tensor_f32(pgee_tensor **out, const pgee_tensor *base) {
-  if (!base || !base->data)
-    return fail(PGEE_ARGUMENT, "a copy of %s", base ? "a plan's buffer, which has no memory of its own" : "no tensor");
+  NEED(out, base);
+  TRY(tensor_expect_memory(base, "base"));
   pgee_tensor *t;
   TRY(pgee_tensor_new(&t, PGEE_F32, base->ndim, base->shape));
   for (int64_t i = 0; i < base->shape[0]; i++)
@@ -318,9 +319,9 @@ static int64_t scan_u16(const char *p, int64_t n, uint16_t exponent) {
 }
 
 int64_t pgee_tensor_nonfinite(const pgee_tensor *t) {
-  int64_t width = tensor_width(t), rows = t->shape[0];
-  if (!t->data)
+  if (!t || !t->data)
     return -1;
+  int64_t width = tensor_width(t), rows = t->shape[0];
   if (t->stride == width) { /* one piece, however many rows */
     width *= rows;
     rows = width > 0;
@@ -338,7 +339,7 @@ int64_t pgee_tensor_nonfinite(const pgee_tensor *t) {
 }
 
 int pgee_tensor_equal(const pgee_tensor *a, const pgee_tensor *b) {
-  if (a->dtype != b->dtype || !same_shape(a, b) || !a->data || !b->data)
+  if (!a || !b || a->dtype != b->dtype || !same_shape(a, b) || !a->data || !b->data)
     return 0;
   size_t bytes = (size_t)(tensor_width(a) * dtypes[a->dtype].bytes);
   for (int64_t i = 0; bytes > 0 && i < a->shape[0]; i++)
@@ -348,10 +349,11 @@ int pgee_tensor_equal(const pgee_tensor *a, const pgee_tensor *b) {
 }
 
 int pgee_sqnr(double *db, const pgee_tensor *reference, const pgee_tensor *test) {
+  NEED(db, reference, test);
   TRY(tensor_expect(reference, "reference", PGEE_F32, -1, -1, -1));
   TRY(tensor_expect(test, "test", PGEE_F32, -1, -1, -1));
-  if (!reference->data || !test->data)
-    return fail(PGEE_ARGUMENT, "%s is a plan's buffer, which has no memory of its own", reference->data ? "test" : "reference");
+  TRY(tensor_expect_memory(reference, "reference"));
+  TRY(tensor_expect_memory(test, "test"));
   if (!same_shape(reference, test))
     return fail(PGEE_ARGUMENT, "test is %s, expected reference's shape %s", shape_print(test->ndim, test->shape).text,
                 shape_print(reference->ndim, reference->shape).text);
@@ -403,6 +405,10 @@ int tensor_expect(const pgee_tensor *t, const char *what, int dtype, int ndim, i
               : t->rows == PGEE_TOKENS ? "[T]"
                                        : "[B]",
               shape_print(t->ndim - buffer, t->shape + buffer).text, expected.text);
+}
+
+int tensor_expect_memory(const pgee_tensor *t, const char *what) {
+  return t->data ? PGEE_OK : fail(PGEE_ARGUMENT, "%s is a plan's buffer, which has no memory of its own", what);
 }
 
 int tensor_expect_output(const pgee_tensor *t, const char *what, int dtype, int ndim, int64_t rows, int64_t width) {

@@ -36,5 +36,7 @@ void tensor_row_f32(float *out, const pgee_tensor *t, int64_t i);
 int tensor_expect(const pgee_tensor *t, const char *what, int dtype, int ndim, int64_t rows, int64_t width);
 /* The same for what is written: part of a mapped file is refused. */
 int tensor_expect_output(const pgee_tensor *t, const char *what, int dtype, int ndim, int64_t rows, int64_t width);
+/* A plan's buffer, which has no memory of its own, is refused. */
+int tensor_expect_memory(const pgee_tensor *t, const char *what);
 
 #endif

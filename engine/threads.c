@@ -155,6 +155,7 @@ static int from_environment(const char *text, int *out) {
 static _Atomic int in_force; /* 0: not looked yet */
 
 int pgee_threads(int *threads) {
+  NEED(threads);
   int now = in_force;
   if (now == 0) {
     const char *text = getenv("PERIGEE_THREADS");

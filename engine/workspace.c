@@ -87,6 +87,7 @@ static int take_bytes(const layout *l, void *to, const pgee_plan *p, int threads
 }
 
 int pgee_plan_bytes(const pgee_plan *p, int64_t T, int64_t B, int64_t S, int64_t *bytes) {
+  NEED(p, bytes);
   return with_layout(take_bytes, bytes, p, T, B, S);
 }
 
@@ -133,6 +134,7 @@ static int make(const layout *l, void *to, const pgee_plan *p, int threads) {
 }
 
 int pgee_workspace_new(pgee_workspace **out, const pgee_plan *p, int64_t T, int64_t B, int64_t S) {
+  NEED(out, p);
   pgee_workspace *w;
   TRY(with_layout(make, &w, p, T, B, S));
   w->T = T;
@@ -149,10 +151,11 @@ void pgee_workspace_free(pgee_workspace *w) {
   pgee_tensor_free(w->memory);
 }
 
-int64_t pgee_workspace_bytes(const pgee_workspace *w) { return all_bytes(w->memory->shape[0]); }
-int64_t pgee_workspace_steps(const pgee_workspace *w) { return w->plan->step_count; }
+int64_t pgee_workspace_bytes(const pgee_workspace *w) { return w ? all_bytes(w->memory->shape[0]) : 0; }
+int64_t pgee_workspace_steps(const pgee_workspace *w) { return w ? w->plan->step_count : 0; }
 
 int pgee_workspace_output(pgee_tensor **out, const pgee_workspace *w, const pgee_tensor *buffer_of_plan) {
+  NEED(out, w, buffer_of_plan);
   int64_t i = plan_find(w->plan, buffer_of_plan);
   if (i < 0 || !w->plan->buffers[i].output)
     return fail(PGEE_ARGUMENT, "the tensor asked for is no output of the plan");
@@ -196,8 +199,6 @@ static void run_steps(void *work, const context *common) {
 
 static int check_batch(const pgee_workspace *w, const pgee_batch *batch) {
   int64_t S;
-  if (!batch)
-    return fail(PGEE_ARGUMENT, "no batch was given");
   TRY(batch_check(batch, &S));
   if (batch->T > w->T || batch->B > w->B || S > w->S)
     return fail(PGEE_ARGUMENT,
@@ -212,6 +213,7 @@ static void set_rows(pgee_workspace *w, int64_t T, int64_t B) {
 }
 
 int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *seconds) {
+  NEED(w, batch);
   TRY(check_batch(w, batch));
   if (pgee_interrupted())
     return fail(PGEE_INTERRUPTED, "interrupted before the first step");

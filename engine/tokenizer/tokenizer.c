@@ -193,8 +193,11 @@ static int fill(pgee_tokenizer *t, const char *pieces, const int32_t *ids, int64
 
 int pgee_wordpiece_new(pgee_tokenizer **out, const char *pieces, const int32_t *ids, int64_t count,
                        const pgee_wordpiece_options *options) {
-  if (!out || !options || count < 0 || (count > 0 && (!pieces || !ids)))
-    return fail(PGEE_ARGUMENT, "a tokenizer needs pieces, their ids and options, and a place to go");
+  NEED(out, options);
+  if (count < 0)
+    return fail(PGEE_ARGUMENT, "%lld pieces, expected 0 or more", (long long)count);
+  if (count > 0)
+    NEED(pieces, ids);
   TRY(check_options(options));
   pgee_tokenizer *t = mem_new(sizeof *t);
   if (!t)
@@ -220,8 +223,9 @@ void pgee_tokenizer_free(pgee_tokenizer *t) {
 
 int pgee_tokenizer_add(pgee_tokenizer *t, const char *text, int32_t id, int is_normalized, int single_word, int lstrip,
                        int rstrip) {
-  if (!t || !text || id < 0)
-    return fail(PGEE_ARGUMENT, "an added token needs a tokenizer, a text and an id of 0 or more");
+  NEED(t, text);
+  if (id < 0)
+    return fail(PGEE_ARGUMENT, "an added token has id %d, expected 0 or more", id);
   int64_t bytes = (int64_t)strlen(text);
   added_token token = {.id = id, .single_word = single_word != 0, .lstrip = lstrip != 0, .rstrip = rstrip != 0};
   TRY(check_utf8(text, bytes, "added token", id));
@@ -279,6 +283,7 @@ static void put_special(const pgee_encoding *e, int64_t at, int32_t id) {
 
 int pgee_tokenizer_encode(const pgee_tokenizer *t, pgee_encoding *e, const char *a, int64_t a_bytes, const char *b,
                           int64_t b_bytes, int64_t max_tokens) {
+  NEED(t, e);
   int64_t special = b ? 3 : 2;
   TRY(check_text(a, a_bytes));
   TRY(check_text(b, b ? b_bytes : 0));
