@@ -200,6 +200,9 @@ describe("a sitting", function()
     assert.equal("stdin:11: dimension 1 of the shape is -1, expected an integer of at least 0",
       failure "tensor.new('F32', -1)")
     assert.matches("^table: ", failure "error {}")
+    value "function deep(n) return n == 0 and error 'boo' or 1 + deep(n - 1) end"
+    local _, frames = failure("deep(1000)"):gsub("\n  stdin:13: in deep", "")
+    assert.equal(20, frames)
   end)
 
   it("is saved as a script that does it again", function()
@@ -570,6 +573,12 @@ describe("recipes/repl.lua at a terminal", function()
     d:expect "\n> "
     d:send "pcall(function() while true do pcall(string.rep, 'x', 10) end end)\r"
     d:expect "end)\n"
+    d:send "\3"
+    d:expect "\ninterrupted"
+    d:expect "\n> "
+    local endless = files.write "local function f() while true do end end\nf()\n" -- not typed, but run by what is
+    d:send("dofile '" .. endless .. "'\r")
+    d:expect "'\n"
     d:send "\3"
     d:expect "\ninterrupted"
     d:expect "\n> "

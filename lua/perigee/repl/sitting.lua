@@ -4,6 +4,8 @@
 -- `local` at the beginning of what is typed would be gone with the line that it is on, so it is left out.
 local names = require "perigee.repl.names"
 local pgee = require "perigee.ffi"
+local prototypes = require "jit.util"
+local terminal = require "perigee.terminal"
 local C = pgee.C
 
 local Sitting = {}
@@ -111,6 +113,15 @@ local function poll()
   end
 end
 
+-- What is loaded by what was typed, a file for one, is not compiled either: compiled code looks at no hook.
+local function interpret(prototype)
+  if not pgee.is_own(prototypes.funcinfo(prototype)) then
+    jit.off(prototype)
+  end
+end
+
+local FRAMES = 20 -- of a traceback: those of an endless recursion are thousands
+
 -- The functions that were running when an error was raised, innermost first, up to the chunk. Those of Perigee only if the error
 -- is their own: when they blame the caller, how they found out is of no use.
 local function traceback(message, chunk)
@@ -120,6 +131,9 @@ local function traceback(message, chunk)
   while true do
     local info = debug.getinfo(level, "Slnf")
     if not info or info.func == chunk or info.source == "@" .. (here or "") .. "repl/sitting.lua" then
+      break
+    elseif #frames == FRAMES then
+      frames[FRAMES + 1] = "  " .. terminal.ellipsis()
       break
     elseif info.what ~= "C" and (own or not pgee.is_own(info)) then
       frames[#frames + 1] = ("  %s:%d: in %s"):format(info.source == "=" .. CHUNK and CHUNK or names.path(info.source),
@@ -142,7 +156,7 @@ local function pack(ok, ...)
   return { ok = ok, n = select("#", ...), ... }
 end
 
--- Calls f, which is stopped by an interrupt if the sitting is: code that was compiled looks at no hook, so what is typed is not.
+-- Calls f, which is stopped by an interrupt if the sitting is: what is typed is not compiled.
 local function call(self, f)
   local function failed(message)
     if C.pgee_interrupted() ~= 0 then
@@ -156,9 +170,11 @@ local function call(self, f)
   end
   jit.off(f, true)
   stopped = false
+  jit.attach(interpret, "bc")
   debug.sethook(poll, "", 1000)
   local result = pack(xpcall(f, failed, values))
   debug.sethook()
+  jit.attach(interpret)
   if result.ok and stopped then -- and the error caught by a pcall
     result = { ok = false, n = 1, "interrupted" }
   end
