@@ -8,7 +8,12 @@
 
 const char *pgee_onednn_version(void) {
   int isa;
-  return pgee_isa(&isa) == PGEE_OK ? onednn_version(isa) : NULL;
+  if (pgee_isa(&isa) != PGEE_OK)
+    return NULL;
+  const char *why = onednn_missing(isa);
+  if (why)
+    fail(PGEE_UNSUPPORTED, "%s", why);
+  return why ? NULL : onednn_version(isa);
 }
 
 int pgee_onednn_check(const pgee_packed *w) {

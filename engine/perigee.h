@@ -374,7 +374,7 @@ int pgee_run(int op, const void *args, const pgee_batch *batch);
 int pgee_linear_kernel(const pgee_linear_args *args, int64_t rows, char *name, int64_t bytes);
 /* PGEE_OK if oneDNN is there and gives the bits of our own kernels for this weight; else PGEE_UNSUPPORTED, saying why. */
 int pgee_onednn_check(const pgee_packed *w);
-/* "3.2.0", or NULL if no oneDNN 3 was found. */
+/* "3.2.0", or NULL if no oneDNN 3 can be used: then pgee_message() says why. */
 const char *pgee_onednn_version(void);
 
 /* ---- Plans -------------------------------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@ local report = require "perigee.report"
 local sites = require "perigee.passes.sites"
 local tokenizer = require "perigee.tokenizer"
 local Weights = require "perigee.weights"
+local ffi = require "ffi"
 local C = pgee.C
 
 local Model = Encoder.extend {}
@@ -84,9 +85,13 @@ end
 -- What multiplies in FP32: oneDNN if it is there.
 local function kernel_of(given)
   if given ~= nil then
-    return options.choice(given, { auto = true, onednn = true }, "load: kernel", -2)
+    options.choice(given, { auto = true, onednn = true }, "load: kernel", -2)
   end
-  return C.pgee_onednn_version() ~= nil and "onednn" or "auto"
+  local there = given ~= "auto" and C.pgee_onednn_version() ~= nil
+  if given == "onednn" and not there then
+    error("load: kernel is onednn, which cannot be used: " .. ffi.string(C.pgee_message()), 0)
+  end
+  return given or there and "onednn" or "auto"
 end
 
 local function load(dir, given)

@@ -59,7 +59,7 @@ local function notes_of(encoder)
   local onednn = C.pgee_onednn_version()
   local notes = {
     ("%s; kernels: %s; threads: %d; oneDNN: %s"):format(ffi.string(C.pgee_cpu_name()), ffi.string(C.pgee_isa_name(isa)),
-      threads[0], onednn ~= nil and ffi.string(onednn) or "not found"),
+      threads[0], onednn ~= nil and ffi.string(onednn) or "not used: " .. ffi.string(C.pgee_message())),
   }
   if isa < C.PGEE_AMX then
     local reason = ffi.string(C.pgee_isa_reason(C.PGEE_AMX))

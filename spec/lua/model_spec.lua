@@ -93,6 +93,22 @@ describe("loading", function()
     assert.are.same({ 1, 15 }, model:hidden({ ids = { 1 } }).shape)
   end)
 
+  it("says why oneDNN is not used, and does not do without where it was asked for", function()
+    local program = [[
+      package.path = "lua/?.lua;lua/?/init.lua;" .. package.path
+      local perigee = require "perigee"
+      print(perigee.load("%s"):explain().notes[1])
+      print(select(2, pcall(perigee.load, "%s", { kernel = "onednn" })))
+    ]]
+    local path = models.path "tiny"
+    local pipe = assert(io.popen(("PERIGEE_ONEDNN=/no/such/file PERIGEE_LIB='%s' luajit - 2>&1 <<'END'\n%s\nEND"):format(
+      os.getenv "PERIGEE_LIB", program:format(path, path))))
+    local notes, message = pipe:read "*l", pipe:read "*a"
+    pipe:close()
+    assert.matches("oneDNN: not used: /no/such/file", notes, 1, true)
+    assert.matches("load: kernel is onednn, which cannot be used: /no/such/file", message, 1, true)
+  end)
+
   it("takes known options only", function()
     assert.matches("load has no option max_token, only budget, kernel, max_tokens",
       failure(perigee.load, models.path "tiny", { max_token = 3 }))
