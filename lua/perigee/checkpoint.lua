@@ -7,13 +7,13 @@
 --   c:pooling()  --> { modes = { "mean" }, normalize = true }
 --
 -- Names of tensors are those of the bare encoder: a prefix such as "bert." is taken off, LayerNorm.gamma and beta are weight and
--- bias, buffers that hold no weights are not seen. All files are checked as far as they are read, and errors name the file.
+-- bias, buffers that hold no weights are not seen. All files are checked as far as they are read, and errors name the file. What
+-- is for text alone (the tokenizer's files and the limits in them) is read, and checked, when it is first asked for.
 local json = require "perigee.json"
 local safetensors = require "perigee.safetensors"
 
 local M = {}
 local Checkpoint = {}
-Checkpoint.__index = Checkpoint
 
 local function fail(...)
   error(string.format(...), 0)
@@ -182,13 +182,18 @@ end
 
 -- ---- Tokenizer and limit -----------------------------------------------------------------------------------------------
 
-local function read_optional(self, key, name)
-  local path = join(self.folder, name)
-  if json.exists(path) then
-    self.files[key] = path
-    return json.object(path)
+-- Files that are read when they are first asked for, as fields: what is wrong with them stops nobody who gives no text.
+local COMPANIONS = {
+  tokenizer_config = "tokenizer_config.json", special_tokens = "special_tokens_map.json",
+  sentence_config = "sentence_bert_config.json",
+}
+
+function Checkpoint.__index(self, key)
+  if COMPANIONS[key] then
+    self[key] = self.files[key] and json.object(self.files[key]) or {}
+    return self[key]
   end
-  return {}
+  return Checkpoint[key]
 end
 
 local function boolean(values, key, path)
@@ -343,13 +348,15 @@ local function transformer_folder(dir, modules)
   return dir
 end
 
-local function read_tokenizer_files(self)
-  self.tokenizer_config = read_optional(self, "tokenizer_config", "tokenizer_config.json")
-  self.special_tokens = read_optional(self, "special_tokens", "special_tokens_map.json")
-  self.sentence_config = read_optional(self, "sentence_config", "sentence_bert_config.json")
-  for key, name in pairs { tokenizer = "tokenizer.json", vocabulary = "vocab.txt" } do
+local function find_tokenizer_files(self)
+  local function find(key, name)
     local path = join(self.folder, name)
     self.files[key] = json.exists(path) and path or nil
+  end
+  find("tokenizer", "tokenizer.json")
+  find("vocabulary", "vocab.txt")
+  for key, name in pairs(COMPANIONS) do
+    find(key, name)
   end
 end
 
@@ -359,7 +366,7 @@ function M.tokenizer(dir)
   local self = setmetatable({ dir = dir, files = {} }, Checkpoint)
   self.modules = read_modules(self, dir)
   self.folder = transformer_folder(dir, self.modules)
-  read_tokenizer_files(self)
+  find_tokenizer_files(self)
   return self
 end
 
@@ -387,7 +394,7 @@ function M.open(dir)
       .. "index), tokenizer.json or vocab.txt", self.folder)
   end
   self.config = json.object(self.files.config)
-  read_tokenizer_files(self)
+  find_tokenizer_files(self)
   index_weights(self)
   return self
 end

@@ -54,10 +54,12 @@ end
 
 local KNOWN = { max_tokens = true, budget = true, kernel = true }
 
--- The most tokens of a text: what the checkpoint says, or max_tokens up to the positions.
+-- The most tokens of a text: what the checkpoint says, or max_tokens up to the positions. Second result: what is wrong with the
+-- files that say it, which is an error when there is text.
 local function limit_of(c, positions, max_tokens)
   if max_tokens == nil then
-    return math.min(positions, c:limit() or positions)
+    local ok, limit = pcall(c.limit, c)
+    return math.min(positions, ok and limit or positions), not ok and limit or nil
   end
   if type(max_tokens) ~= "number" or max_tokens % 1 ~= 0 or max_tokens < 2 or max_tokens > positions then
     error(("max_tokens is %s, expected an integer from 2 to %d, the positions that the model has"):format(
@@ -107,7 +109,7 @@ local function load(dir, given)
     memo = Memo.new(), runners = {}, graphs = {},
   }, Model)
   model.model = model
-  model.limit = limit_of(c, model.positions, given.max_tokens)
+  model.limit, model.unreadable = limit_of(c, model.positions, given.max_tokens)
   if model.task == "classify" then
     config:read_head()
   end
@@ -138,6 +140,9 @@ end
 --- The checkpoint's tokenizer, made when text is first given.
 function Model:tokenizer()
   if not self.tokens_of then
+    if self.unreadable then
+      error(self.unreadable, 0)
+    end
     self.tokens_of = tokenizer.load(self.checkpoint)
   end
   return self.tokens_of

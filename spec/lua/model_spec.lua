@@ -93,6 +93,24 @@ describe("loading", function()
     assert.are.same({ 1, 15 }, model:hidden({ ids = { 1 } }).shape)
   end)
 
+  it("needs what is about text to be well formed only for text", function()
+    local refusals = {
+      ["tokenizer_config.json"] = { "{", "is not valid JSON" }, ["special_tokens_map.json"] = { "[]", "holds a list" },
+      ["sentence_bert_config.json"] = { '{"max_seq_length": "x"}', "max_seq_length is the string 'x'" },
+      ["tokenizer.json"] = { "{", "is not valid JSON" },
+    }
+    for name, refusal in pairs(refusals) do
+      local model = perigee.load(models.variant(models.path "gelu", { [name] = refusal[1] }))
+      assert.are.same({ 1, 64 }, model:hidden({ ids = { 1 } }).shape)
+      assert.equal(model.positions, model.limit)
+      for _ = 1, 2 do
+        local message = failure(model.hidden, model, "text")
+        assert.matches(name, message, 1, true)
+        assert.matches(refusal[2], message, 1, true)
+      end
+    end
+  end)
+
   it("says why oneDNN is not used, and does not do without where it was asked for", function()
     local program = [[
       package.path = "lua/?.lua;lua/?/init.lua;" .. package.path
