@@ -135,16 +135,21 @@ local function remember(q, before)
 end
 
 -- New settings in force, made by make(settings, ...); returns what changed.
-function change(q, make, ...)
+local function put(q, make, ...)
   local before, began = q.settings, pgee.C.pgee_seconds()
-  local new = make(before, ...)
-  apply(q, new, q.runners)
-  local seconds = pgee.C.pgee_seconds() - began
-  if tostring(new) ~= tostring(before) then
+  apply(q, make(before, ...), q.runners)
+  q[OWN].last = Change.new { models = { q, q }, settings = { before, q.settings }, seconds = pgee.C.pgee_seconds() - began }
+  return q.last
+end
+
+-- The same, to be taken back.
+function change(q, ...)
+  local before = q.settings
+  local record = put(q, ...)
+  if tostring(q.settings) ~= tostring(before) then
     remember(q, before)
   end
-  q[OWN].last = Change.new { models = { q, q }, settings = { before, new }, seconds = seconds }
-  return q.last
+  return record
 end
 
 -- Linears that a pattern did not name though it named another of their site.
@@ -185,9 +190,8 @@ local function undo(q)
   if not before then
     error("undo: nothing has been changed", 0)
   end
-  local record = change(q, function() return before end)
-  q.history[#q.history] = nil -- what was undone, just remembered
-  q.history[#q.history] = nil
+  local record = put(q, function() return before end)
+  table.remove(q.history)
   return record
 end
 

@@ -161,8 +161,10 @@ local function choice(key, value, allowed)
 end
 
 local function alpha_value(key, value)
-  if value == false or (type(value) == "number" and value >= 0 and value <= 1) then
-    return value
+  if value == false then
+    return false
+  elseif type(value) == "number" and value >= 0 and value <= 1 then
+    return value + 0 -- -0 is 0
   end
   refuse(key, value, "a number from 0 to 1, or false for no smoothing")
 end
@@ -456,6 +458,27 @@ function settings.of(self, site)
   return of[site]
 end
 
+-- Gives a site values of its own, in its entry of values.sites. Its activations bring their defaults only if they change.
+local function set_own(values, site, entry, own)
+  if own.activations ~= nil and own.activations ~= resolve(values, site).activations then
+    for _, key in ipairs(FOLLOWING) do
+      entry[key] = nil
+    end
+  end
+  for key, value in pairs(own) do
+    entry[key] = value
+  end
+  local wanted = resolve(values, site)
+  for _, key in ipairs(OF_SITE) do -- activations first: others have their defaults
+    local value = entry[key]
+    entry[key] = nil
+    local ok, anyway = pcall(resolve, values, site)
+    if not ok or anyway[key] ~= wanted[key] then
+      entry[key] = value
+    end
+  end
+end
+
 --- New settings in which each of the sites has values of its own. What is then no different from what the site would have anyway
 -- is left out, so that equal settings are written alike. level: as for settings.new.
 function settings.at(self, sites, changes, level)
@@ -465,18 +488,7 @@ function settings.at(self, sites, changes, level)
     for _, site in ipairs(sites) do
       local entry = copied(values.sites[site.name] or {})
       values.sites[site.name] = entry
-      for _, key in ipairs(own.activations ~= nil and FOLLOWING or {}) do
-        entry[key] = nil
-      end
-      for _, key in ipairs(OF_SITE) do
-        if own[key] ~= nil then
-          entry[key] = nil
-          if resolve(values, site)[key] ~= own[key] then
-            entry[key] = own[key]
-          end
-        end
-      end
-      resolve(values, site)
+      set_own(values, site, entry, own)
     end
     return values_of(values, 0)
   end)

@@ -27,9 +27,9 @@ local KNOWN = { alpha = true, sites = true, output = true, progress = true }
 
 local function alphas_of(given)
   given = given or { 0, 1, 0.05 }
-  local from, to, step = unpack(type(given) == "table" and given or {})
+  local from, to, step, more = unpack(type(given) == "table" and given or {})
   for _, v in ipairs { from or false, to or false, step or false } do
-    if type(v) ~= "number" or not (v >= 0 and v <= 1) then
+    if type(v) ~= "number" or not (v >= 0 and v <= 1) or more ~= nil then
       error("sweep: alpha is what to go through, { from, to, step }, each from 0 to 1; such as { 0, 1, 0.05 }", 0)
     end
   end
@@ -95,6 +95,9 @@ function sweep.run(q, probe, given)
     end
     step()
   end
+  if #self.sites == 0 and not with_output then
+    error("sweep: nothing can be measured: the sites are FP32, or their activations are per sequence", 0)
+  end
   if with_output then
     probe(list, function(i, db)
       self.output[i] = db
@@ -119,6 +122,9 @@ end
 --- Curves of SQNR over alpha: the output's, and those of the sites that a pattern matches, as many as a plot holds.
 function Sweep:plot(pattern)
   local series = {}
+  if pattern ~= nil and type(pattern) ~= "string" then
+    error(("plot: the pattern is %s, expected the name of a site or a pattern"):format(pgee.describe(pattern)), 2)
+  end
   if self.output then
     series[1] = { name = "output", y = self.output }
   end

@@ -127,6 +127,21 @@ describe("a site's own settings", function()
     assert.is_true(same_as { alpha = 0.6 })
   end)
 
+  it("are not brought back to defaults by the activations that are there already", function()
+    q:set(DENSE, { symmetric = true })
+    q:set("*", { activations = "static" })
+    assert.are.same({ [DENSE] = { symmetric = true } }, q.sites)
+  end)
+
+  it("that follow from others set later are written as if set after them", function()
+    q:set(DENSE, { alpha = settings.ALPHA.dynamic })
+    q:set(DENSE, { activations = "dynamic" })
+    assert.are.same({ [DENSE] = { activations = "dynamic" } }, q.sites)
+    assert.is_true(same_as { sites = q.sites })
+    q.alpha = -0
+    assert.matches("alpha = 0,", tostring(q:settings()), 1, true)
+  end)
+
   it("that cannot be are refused, with the setting, the value and what is allowed, and change nothing", function()
     q:set(DENSE, { alpha = 0.2 })
     local before, made = tostring(q:settings()), q.memo.made
@@ -234,6 +249,17 @@ describe("undo", function()
     q:undo()
     assert.are.equal(text, tostring(q:settings()))
     assert.is_true(q:hidden(others):equals(before))
+    assert.matches("undo: nothing has been changed", failure(q.undo, q))
+  end)
+
+  it("goes back a hundred changes, and no further", function()
+    for i = 0, 101 do
+      q:set(DENSE, { alpha = i / 200 })
+    end
+    for _ = 1, 100 do
+      q:undo()
+    end
+    assert.are.same({ [DENSE] = { alpha = 1 / 200 } }, q.sites)
     assert.matches("undo: nothing has been changed", failure(q.undo, q))
   end)
 end)

@@ -201,6 +201,7 @@ describe("with a model", function()
         { { alpha = 0.5 }, "alpha is what to go through, { from, to, step }" },
         { { alpha = { 0, 1 } }, "alpha is what to go through, { from, to, step }" },
         { { alpha = { 0, 2, 0.5 } }, "each from 0 to 1" },
+        { { alpha = { 0, 0.3, 0.5, 0.8 } }, "alpha is what to go through, { from, to, step }" },
         { { alpha = { 0 / 0, 1, 0.5 } }, "each from 0 to 1" },
         { { alpha = { 1, 0, 0.1 } }, "expected upwards" },
         { { alpha = { 0, 1, 0 } }, "expected upwards" },
@@ -210,6 +211,12 @@ describe("with a model", function()
       } do
         assert.matches(case[2], failure(q.sweep, q, case[1]), 1, true)
       end
+      q:set("*.0.intermediate.dense", { skip = true })
+      assert.matches("sweep: nothing can be measured: the sites are FP32",
+        failure(q.sweep, q, { sites = "*.0.intermediate.dense", output = false }), 1, true)
+      q:undo()
+      local s = q:sweep { alpha = { 0, 1, 1 }, sites = "*.0.intermediate.dense", output = false }
+      assert.matches("plot: the pattern is 3, expected", failure(s.plot, s, 3), 1, true)
     end)
   end)
 
