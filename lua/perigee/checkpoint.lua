@@ -10,6 +10,7 @@
 -- bias, buffers that hold no weights are not seen. All files are checked as far as they are read, and errors name the file. What
 -- is for text alone (the tokenizer's files and the limits in them) is read, and checked, when it is first asked for.
 local json = require "perigee.json"
+local pgee = require "perigee.ffi"
 local safetensors = require "perigee.safetensors"
 
 local M = {}
@@ -329,7 +330,9 @@ function Checkpoint:pooling()
     end
   end
   local chain = table.concat(order, ", ")
-  if chain ~= "Transformer, Pooling" and chain ~= "Transformer, Pooling, Normalize" then
+  if #order == 0 then
+    fail("'%s' lists no modules, expected Transformer, Pooling and, after them, possibly Normalize", path)
+  elseif chain ~= "Transformer, Pooling" and chain ~= "Transformer, Pooling, Normalize" then
     fail("'%s': the modules %s are not supported, only Transformer, Pooling and, after them, Normalize", path, chain)
   end
   local config = join(join(self.dir, pooling.path), "config.json")
@@ -360,9 +363,17 @@ local function find_tokenizer_files(self)
   end
 end
 
+-- Blames the caller of the function that calls this.
+local function check_folder(dir)
+  if type(dir) ~= "string" or dir == "" or dir:find "%z" then
+    error("the checkpoint is " .. json.describe(dir) .. ", expected the path of a folder", pgee.blame(2))
+  end
+end
+
 --- What a folder says about its tokenizer, for one that need not hold config.json and weights: has tokenizer_files() and no other
 -- method.
 function M.tokenizer(dir)
+  check_folder(dir)
   local self = setmetatable({ dir = dir, files = {} }, Checkpoint)
   self.modules = read_modules(self, dir)
   self.folder = transformer_folder(dir, self.modules)
@@ -376,9 +387,7 @@ end
 --   files    paths of what is there: config, weights (a list), tokenizer, vocabulary, tokenizer_config, special_tokens, modules,
 --            sentence_config
 function M.open(dir)
-  if type(dir) ~= "string" or dir == "" or dir:find "%z" then
-    error("the checkpoint is " .. json.describe(dir) .. ", expected the path of a folder", 2)
-  end
+  check_folder(dir)
   local _, why = json.text(dir)
   if not json.exists(dir) then
     fail("%s", why)

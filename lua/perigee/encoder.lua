@@ -6,6 +6,7 @@ local inputs = require "perigee.inputs"
 local Runner = require "perigee.runner"
 local tensor = require "perigee.tensor"
 local ffi = require "ffi"
+local raise = require("perigee.ffi").raise
 
 local Encoder = {}
 
@@ -53,15 +54,6 @@ function Encoder:gather(head, given, what)
     end
   end)
   return gathered, batch
-end
-
--- Errors blame the caller of the function that calls this, which must not be by a tail call.
-local function raise(f, ...)
-  local ok, result, batch = pcall(f, ...)
-  if not ok then
-    error(result, 3)
-  end
-  return result, batch
 end
 
 --- The last hidden states, F32 [T][H]: the tokens of all inputs, one input after another, without padding. Second result: the

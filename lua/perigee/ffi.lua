@@ -124,10 +124,25 @@ end
 -- check(...)` would lose a level.)
 function M.check(status, level)
   if status ~= 0 then
-    level = (level or 1) + 2
-    local blamed = debug.getinfo(level, "S")
-    error(ffi.string(C.pgee_message()), blamed and M.is_own(blamed) and 0 or level)
+    error(ffi.string(C.pgee_message()), M.blame((level or 1) + 1))
   end
+end
+
+--- The level that a function gives error to blame its caller (1), that one's caller (2) and so on: 0, nobody, if that is one of
+-- these modules.
+function M.blame(level)
+  local blamed = debug.getinfo(level + 2, "S")
+  return blamed and M.is_own(blamed) and 0 or level + 1
+end
+
+--- f(...), up to two results. Errors, which name no place of their own, blame the caller of the function that calls this, which
+-- must not be by a tail call.
+function M.raise(f, ...)
+  local ok, result, second = pcall(f, ...)
+  if not ok then
+    error(result, 3)
+  end
+  return result, second
 end
 
 -- ---- Handles ------------------------------------------------------------------------------------------------------------

@@ -25,8 +25,8 @@ perigee.lines = require "perigee.lines"
 --- perigee.threads(): how many threads a run uses. perigee.threads(n) sets it.
 function perigee.threads(n)
   if n ~= nil then
-    if type(n) ~= "number" or n % 1 ~= 0 then
-      error(("threads: expected an integer, got %s"):format(pgee.describe(n)), 2)
+    if type(n) ~= "number" or n % 1 ~= 0 or math.abs(n) >= 2 ^ 31 then -- beyond it, C would see another number
+      error(("threads: expected an integer from 1 to 256, got %s"):format(pgee.describe(n)), 2)
     end
     check(C.pgee_threads_set(n))
     return n

@@ -17,11 +17,11 @@ end
 
 local function open(_, path)
   if type(path) ~= "string" then
-    error("lines: expected the path of a file, got " .. type(path), 2)
+    error("lines: expected the path of a file, got " .. pgee.describe(path), pgee.blame(1))
   end
   local file, reason = io.open(path, "rb")
   if not file then
-    error("lines: " .. reason, 2)
+    error("lines: " .. reason, pgee.blame(1))
   end
   local text, at, first = "", 1, true
 

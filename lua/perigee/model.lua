@@ -17,7 +17,7 @@ local sites = require "perigee.passes.sites"
 local tokenizer = require "perigee.tokenizer"
 local Weights = require "perigee.weights"
 local ffi = require "ffi"
-local C = pgee.C
+local C, raise = pgee.C, pgee.raise
 
 local Model = Encoder.extend {}
 
@@ -40,15 +40,6 @@ local HEADS = {
   embed = require("perigee.tasks.embed").head,
   classify = require("perigee.tasks.classify").head,
 }
-
--- Errors blame the caller of the function that calls this, which must not be by a tail call.
-local function raise(f, ...)
-  local ok, result = pcall(f, ...)
-  if not ok then
-    error(result, 3)
-  end
-  return result
-end
 
 ---- Loading -----------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ local pgee = require "perigee.ffi"
 local options = require "perigee.options"
 local tensor = require "perigee.tensor"
 local terminal = require "perigee.terminal"
+local raise = pgee.raise
 
 local plot = {}
 
@@ -92,14 +93,6 @@ local function new(kind, given)
       height = size(given, "height", 2) or HEIGHT,
     } },
   }, Plot)
-end
-
-local function raise(f, ...)
-  local ok, result = pcall(f, ...)
-  if not ok then
-    error(result, 3)
-  end
-  return result
 end
 
 --- Points joined by lines, in the order given.

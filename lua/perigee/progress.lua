@@ -24,6 +24,8 @@ function progress.of(given, label)
     return given
   elseif given == nil then
     given = pgee.terminal(2)
+  elseif type(given) ~= "boolean" then
+    error(("%s: progress is %s, expected true, false, or a function (done, total)"):format(label, pgee.describe(given)), 0)
   end
   return given and bar(label) or silent
 end

@@ -17,6 +17,7 @@ local selection = require "perigee.passes.select"
 local settings = require "perigee.settings"
 local smooth = require "perigee.passes.smooth"
 local sweep = require "perigee.sweep"
+local raise = pgee.raise
 
 local Quantized = Encoder.extend {}
 
@@ -58,15 +59,6 @@ function Quantized.__changed(q)
 end
 
 local change
-
--- Errors blame the caller of the function that calls this, which must not be by a tail call.
-local function raise(f, ...)
-  local ok, result = pcall(f, ...)
-  if not ok then
-    error(result, 3)
-  end
-  return result
-end
 
 function Quantized.__newindex(q, key, value)
   raise(change, q, settings.with, { [key] = value }, 0)

@@ -64,6 +64,8 @@ describe("perigee.checkpoint", function()
         .. "and their index), tokenizer.json or vocab.txt", refused { ["model.safetensors"] = weights { "a" } })
       assert.truthy(failure(function() checkpoint.open "" end)
         :find "checkpoint_spec.lua:%d+: the checkpoint is the string '', expected the path of a folder$")
+      assert.truthy(failure(function() checkpoint.tokenizer(7) end)
+        :find "checkpoint_spec.lua:%d+: the checkpoint is 7, expected the path of a folder$")
       assert.truthy(failure(function() checkpoint.open() end):find ": the checkpoint is missing, expected the path of a folder$")
     end)
 
@@ -311,6 +313,8 @@ describe("perigee.checkpoint", function()
       local c = open { ["modules.json"] = modules { "Transformer", "Pooling", "Dense", "Normalize" } }
       assert.equal("'DIR/modules.json': the modules Transformer, Pooling, Dense, Normalize are not supported, only Transformer, "
         .. "Pooling and, after them, Normalize", failure(function() c:pooling() end))
+      assert.equal("'DIR/modules.json' lists no modules, expected Transformer, Pooling and, after them, possibly Normalize",
+        failure(function() pooling {} end))
       for _, chain in ipairs { { "Transformer" }, { "Transformer", "Normalize", "Pooling" }, { "Pooling" },
         { "Transformer", "Pooling", "Pooling" } } do
         assert.truthy(failure(function() pooling(chain) end):find "are not supported")

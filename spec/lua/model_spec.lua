@@ -127,6 +127,23 @@ describe("loading", function()
     assert.matches("load: kernel is onednn, which cannot be used: /no/such/file", message, 1, true)
   end)
 
+  it("blames its caller for what it is given", function()
+    for _, path in ipairs { false, "", 7 } do
+      local message = failure(function() local m = perigee.load(path or nil) return m end)
+      assert.matches("^[^:]*model_spec.lua:%d+: the checkpoint is [^:]*, expected the path of a folder$", message)
+    end
+    local model = perigee.load(models.path "tiny")
+    local message = failure(function() local s = model:calibrate({ { ids = { 1 } } }, { progress = "x" }) return s end)
+    assert.matches("model_spec.lua:%d+: calibrating: progress is the string 'x', expected true, false, or a function", message)
+  end)
+
+  it("runs on a number of threads that there can be", function()
+    for _, n in ipairs { 2 ^ 40, -2 ^ 40, 2 ^ 31, 1.5, 1 / 0, "2" } do
+      assert.matches("threads: expected an integer from 1 to 256, got ", failure(perigee.threads, n), 1, true)
+    end
+    assert.matches("257 threads, expected 1 to 256", failure(perigee.threads, 257), 1, true)
+  end)
+
   it("takes known options only", function()
     assert.matches("load has no option max_token, only budget, kernel, max_tokens",
       failure(perigee.load, models.path "tiny", { max_token = 3 }))
