@@ -3,7 +3,8 @@
 --
 --   luajit recipes/alpha.lua [--model FOLDER] [--calibration FILE] [--eval FILE] [--activations dynamic] [--symmetric yes]
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
-package.path = ("%s/?.lua;%s/../lua/?.lua;%s/../lua/?/init.lua;"):format(here, here, here) .. package.path
+package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
+  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
 local perigee = require "perigee"
 local common = require "common"
 local evaluate = perigee.evaluate

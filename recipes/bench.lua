@@ -8,7 +8,8 @@
 --
 -- It calibrates on random ids: times do not depend on what the numbers are. Pin it to compare: taskset -c 0 luajit ...
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
-package.path = ("%s/?.lua;%s/../lua/?.lua;%s/../lua/?/init.lua;"):format(here, here, here) .. package.path
+package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
+  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
 local argparse = require "argparse"
 local bench = require "perigee.bench"
 local cjson = require "cjson"

@@ -4,7 +4,8 @@
 --
 --   luajit recipes/bert_dynamic.lua [--model FOLDER] [--per sequence] [--eval FILE] ...           (--help says all)
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
-package.path = ("%s/?.lua;%s/../lua/?.lua;%s/../lua/?/init.lua;"):format(here, here, here) .. package.path
+package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
+  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
 local perigee = require "perigee"
 local common = require "common"
 

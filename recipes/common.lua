@@ -88,24 +88,36 @@ end
 
 ---- Texts -------------------------------------------------------------------------------------------------------------
 
-local function content(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read "*a"
-  file:close()
-  return text
+local read = {} -- the lines of each file by its path: each is read once, for a pipe has nothing to read after that
+
+local function lines_of(path)
+  if not read[path] then
+    local list = {}
+    for line in perigee.lines(path) do
+      list[#list + 1] = line
+    end
+    read[path] = list
+  end
+  return read[path]
 end
 
---- The texts to calibrate on: an iterator. Lines with tabs are a labelled file's: their texts are taken. It is an error to
+-- A labelled file.
+local function labelled(path)
+  local list, i = lines_of(path), 0
+  return evaluate.read(path, function()
+    i = i + 1
+    return list[i]
+  end)
+end
+
+--- The texts to calibrate on: a list. Lines with tabs are a labelled file's: their texts are taken. It is an error to
 -- calibrate on what the model is then judged by.
 function common.calibration(args)
-  if content(args.calibration) == content(args.eval or PAIRS) then
+  local list = lines_of(args.calibration)
+  if table.concat(list, "\n") == table.concat(lines_of(args.eval or PAIRS), "\n") then
     error(("%s is the file that the model is judged by; calibrate on another one"):format(args.calibration), 0)
   end
-  local first = perigee.lines(args.calibration)()
-  if not (first and first:find("\t", 1, true)) then
-    return perigee.lines(args.calibration)
-  end
-  return evaluate.read(args.calibration).texts
+  return list[1] and list[1]:find("\t", 1, true) and labelled(args.calibration).texts or list
 end
 
 ---- Judging -----------------------------------------------------------------------------------------------------------
@@ -129,7 +141,7 @@ end
 --- What the model is judged by: a labelled set, whose `some` are up to 256 inputs to compare hidden states on; and whether its
 -- labels mean something to this model.
 function common.evaluation(model, args)
-  local set = evaluate.read(args.eval or PAIRS)
+  local set = labelled(args.eval or PAIRS)
   set.some = {}
   for i = 1, math.min(#set.texts, 256) do
     local input = set.texts[i]

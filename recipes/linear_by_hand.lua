@@ -3,7 +3,8 @@
 --
 --   luajit recipes/linear_by_hand.lua           or paste it, piece by piece, into luajit
 local here = (arg and arg[0] or "recipes/x"):match "^(.*)/[^/]*$" or "."
-package.path = ("%s/../lua/?.lua;%s/../lua/?/init.lua;"):format(here, here) .. package.path
+package.path = ("@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
+  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
 local perigee = require "perigee"
 local tensor, observer, packed, linear, quant = perigee.tensor, perigee.observer, perigee.packed, perigee.linear, perigee.quant
 

@@ -154,12 +154,12 @@ local forms = {
 
 --- Reads `text TAB label`, `text TAB text TAB label`, `text TAB text TAB score`, or an STS-B file (tab-separated, no quoting).
 -- Returns { path=, kind = "score" or "label", texts = { text or pair... }, labels = { number or string... } }. Errors name
--- file and line.
-function evaluate.read(path)
+-- file and line. given: an iterator over the file's lines, for who has them already.
+function evaluate.read(path, given)
   local set = { path = path, texts = {}, labels = {} }
   local form
   local n = 0
-  for line in lines(path) do
+  for line in given or lines(path) do
     n = n + 1
     if line ~= "" then
       local fields = split(line)

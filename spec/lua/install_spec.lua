@@ -62,10 +62,15 @@ int main(void) { return puts(pgee_version()) < 0; }
     assert.truthy(path:find(prefix, 1, true), path)
   end)
 
-  it("installs recipes that quantize a checkpoint", function()
+  it("installs recipes that find the modules themselves, and quantize a checkpoint", function()
     local here = succeeds("pwd"):match "[^\n]+"
-    local output = luajit(("%s/share/perigee/recipes/bert_static.lua --samples 4 --seconds 0 --model %s"):format(prefix,
-      here .. "/spec/golden/checkpoints/embedder"))
+    local recipe = "cd / && env -u PERIGEE_LIB -u LUA_PATH luajit " .. prefix .. "/share/perigee/recipes/%s.lua %s"
+    local output = succeeds(recipe:format("bert_static", "--samples 4 --seconds 0 --model " .. here
+      .. "/spec/golden/checkpoints/embedder"))
     assert.matches("statistics  4 texts", output)
+    assert.matches("alpha 0.50: SQNR", succeeds(recipe:format("linear_by_hand", "")), 1, true)
+    for _, name in ipairs { "alpha", "bench", "bert_dynamic", "repl" } do
+      assert.matches("Usage: " .. name, succeeds(recipe:format(name, "--help")), 1, true)
+    end
   end)
 end)

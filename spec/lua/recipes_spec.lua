@@ -85,6 +85,17 @@ describe("recipes", function()
     assert.matches("is the file that the model is judged by", text, 1, true)
   end)
 
+  it("read files that are pipes", function()
+    local command = ([[bash -c 'cd / && luajit "%s/recipes/bert_static.lua" --model "%s" --samples 8 --seconds 0 --json \
+      --calibration <(printf "one text\nanother\n") --eval <(printf "a\tb\t1\na b\tc\t2\nb\tb\t5\n")' 2>&1]]):format(top,
+      embedder)
+    local process = assert(io.popen(command))
+    local text = process:read "*a"
+    process:close()
+    assert.are.equal(3, text:match "^{" and cjson.decode(text).metric.n, text)
+    assert.matches("2 texts", text, 1, true)
+  end)
+
   it("dynamic needs no calibration", function()
     local text, status = run("bert_dynamic", "--model", embedder, "--no-calibration", "--per", "sequence", "--asymmetric")
     assert.are.equal(0, status, text)
