@@ -2,6 +2,8 @@
 --
 -- A class that takes this as its base has `model` (the FP32 model), and lower(graph): its own way from a graph with its sites
 -- found to { plan =, outputs = }.
+local classify = require "perigee.tasks.classify"
+local embed = require "perigee.tasks.embed"
 local inputs = require "perigee.inputs"
 local Runner = require "perigee.runner"
 local tensor = require "perigee.tensor"
@@ -74,12 +76,18 @@ function Encoder:layers(given)
   return layers, batch
 end
 
-for _, task in ipairs { "embed", "classify" } do
-  local run = require("perigee.tasks." .. task).run
-  Encoder[task] = function(self, given)
-    local answer, batch = raise(run, self, given)
-    return answer, batch
-  end
+--- One vector for each input, pooled and scaled as the checkpoint says: a tensor F32 [n][H], or [H] of one input. Second result:
+-- the batch.
+function Encoder:embed(given)
+  local answer, batch = raise(embed.run, self, given)
+  return answer, batch
+end
+
+--- What each input is, by the checkpoint's head: { label =, score =, scores = { label = p }, logits = { } }, or a list of
+-- these. A regression's value is its score. Second result: the batch.
+function Encoder:classify(given)
+  local answer, batch = raise(classify.run, self, given)
+  return answer, batch
 end
 
 --- Bytes held: { weights = packed weights, workspace = of the runners }.

@@ -133,7 +133,7 @@ local function entry(state)
       end
       return nil
     end
-    if #lines == 0 and line:find "^%s*[:?]" then
+    if #lines == 0 and line:find "^%s*[:?]" and not line:find "^%s*::" then
       local ok, message = command(state, line)
       state.sitting.line = state.sitting.line + 1
       if not ok then

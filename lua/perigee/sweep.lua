@@ -167,6 +167,7 @@ local function row_of(name, now, best, sqnr, places, alphas)
   return row
 end
 
+--- Each site's SQNR at a few of the alphas, and at its best, as text of so many columns (as many as it takes if nil).
 function Sweep:table(columns)
   local places = columns_of(#self.alpha)
   local rows = { { "site ", "now", "best", "dB" } }

@@ -363,6 +363,7 @@ describe("documentation", function()
     assert.matches("^a setting\n +alpha +SmoothQuant's alpha, 0 to 1.*\n +pattern", of "alpha")
     assert.matches("^a setting\n +alpha ", of "q.alpha")
     assert.matches("model:calibrate", of "calibrate")
+    assert.matches("^q:sweep {", of "nobody:sweep") -- there is no q yet, and somebody asks what it will have
     assert.matches("^/%* SmoothQuant .-int pgee_smooth%(.-%);\n\nperigee%.h$", of "pgee_smooth")
     assert.matches("^typedef struct pgee_batch {.-} pgee_batch;", of("pgee_batch"):match "typedef.*")
     assert.matches("PGEE_INTERRUPTED = 6", of "PGEE_INTERRUPTED")
@@ -391,6 +392,9 @@ describe("documentation", function()
       if ok and type(f) == "function" then
         assert.truthy(docs.of_function(f), "tensor:" .. name)
       end
+    end
+    for _, name in ipairs { "model:embed", "q:embed", "q:classify", "q:hidden", "q:layers", "q:sqnr", "q:sweep", "q:undo" } do
+      assert.is_nil(of(name):find("no documentation", 1, true), name)
     end
   end)
 end)
@@ -446,6 +450,7 @@ _
 
   it("obeys commands, and ends at :quit", function()
     local folder = files.folder {}
+    assert.same({ "4\n", 0 }, { filter("::again:: print(4)\n", MODEL) }) -- a label is no command
     local text, status = filter(("6 * 7\n? pgee_threads_set\n:save %s/s.lua\n:quit\nnothing\n"):format(folder), MODEL)
     assert.matches("^42\n/%* 1 to 256. %*/\nint pgee_threads_set%(int threads%);\n\nperigee.h\n3 entries in ", text)
     assert.equal(0, status)
@@ -529,6 +534,8 @@ describe("recipes/repl.lua at a terminal", function()
     d:expect "> "
     assert.equal("encoder.layer.0.intermediate.dense\n", say "x")
 
+    assert.equal("nil\n", say 'os.getenv "COLUMNS"') -- or it would be the width of now for ever
+
     d:send "model:c\t\t" -- several: a list of them, without what is before the colon
     d:expect "calibrate  classify"
     d:expect "> model:c"
@@ -592,7 +599,7 @@ describe("recipes/repl.lua at a terminal", function()
     local pipe = io.popen(("%s %s/saved.lua 2>&1"):format(dialogue.interpreter(), state))
     local output = pipe:read "*a"
     pipe:close()
-    assert.matches("^0%.%d+\nencoder.layer.0.intermediate.dense\n10\n20\n3\n32\n0\n$", output)
+    assert.matches("^0%.%d+\nencoder.layer.0.intermediate.dense\nnil\n10\n20\n3\n32\n0\n$", output)
     local history = models.read(state .. "/perigee/history")
     assert.matches("^q%.alpha\n", history)
     assert.matches("\nprint%(i %* 10%)\nend\n", history)

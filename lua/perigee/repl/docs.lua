@@ -319,7 +319,7 @@ function docs.find(name, environment)
   if short then
     return describe_table(short == "init" and "perigee" or short, module, short)
   end
-  local elsewhere = word == name and anywhere(word)
+  local elsewhere = word and (word == name or not environment:get(name:match "^[%a_][%w_]*" or "")) and anywhere(word)
   if elsewhere then
     return elsewhere
   end

@@ -65,7 +65,7 @@ pgee.declare [[
 
   extern const char *rl_readline_name, *rl_completer_word_break_characters, *rl_basic_quote_characters;
   extern char *rl_line_buffer;
-  extern int rl_point, rl_completion_append_character, rl_attempted_completion_over;
+  extern int rl_change_environment, rl_point, rl_completion_append_character, rl_attempted_completion_over;
   extern char **(*rl_attempted_completion_function)(const char *word, int first, int last);
   int rl_initialize(void);
   void rl_callback_handler_install(const char *prompt, void (*take)(char *line));
@@ -251,6 +251,7 @@ local function open_edited(library, complete)
   library.rl_completer_word_break_characters = " \t\n\"'`(){}[]=<>,;+-*/%^#~.:?!&|\\@$"
   library.rl_basic_quote_characters = "" -- or it closes a string after a part of a name
   library.rl_attempted_completion_function = callbacks.complete
+  library.rl_change_environment = 0 -- or COLUMNS is set, and outlives a change of the terminal's size
   library.rl_initialize() -- without it the size of the screen is not known, and asking for it never ends
   library.using_history()
   library.stifle_history(KEEP)
