@@ -46,7 +46,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
-.PHONY: bench-kernels bench-peers
+.PHONY: bench-kernels bench-peers bench-cliffs
 .DELETE_ON_ERROR:
 
 ## make            the library, build/libperigee.so
@@ -173,6 +173,10 @@ bench-kernels: $(LIB) $(SPECLIB)
 ## make bench-peers    times models beside other libraries, which it installs into build/peers; ROWS='minilm:1x32' some
 bench-peers: $(LIB) build/peers/installed
 	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py $(ROWS)
+
+## make bench-cliffs   whether one token more costs much more: MiniLM, 8 to 4096 tokens
+bench-cliffs: $(LIB)
+	PERIGEE_LIB=$(abspath $(LIB)) taskset -c $(CPU) $(LUAJIT) spec/support/bench_cliffs.lua
 
 build/peers/installed: spec/support/peers.txt
 	python3 -m venv build/peers
