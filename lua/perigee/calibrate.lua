@@ -313,6 +313,7 @@ end
 --   budget    tokens run at once
 --   progress  true, false, or a function (done, total); by default a bar if standard error is a terminal
 function calibrate.run(model, texts, given)
+  options.method(model, "calibrate")
   local read, path = read_options(model, given), lines.path(texts)
   local next_text = source(texts)
   local plain = model:graph "hidden"

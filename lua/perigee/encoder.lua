@@ -5,6 +5,7 @@
 local classify = require "perigee.tasks.classify"
 local embed = require "perigee.tasks.embed"
 local inputs = require "perigee.inputs"
+local options = require "perigee.options"
 local Runner = require "perigee.runner"
 local tensor = require "perigee.tensor"
 local ffi = require "ffi"
@@ -61,6 +62,7 @@ end
 --- The last hidden states, F32 [T][H]: the tokens of all inputs, one input after another, without padding. Second result: the
 -- batch; input i has rows batch.starts[i - 1] + 1 to batch.starts[i], and batch.truncated lists inputs that were cut.
 function Encoder:hidden(given)
+  raise(options.method, self, "hidden")
   local gathered, batch = raise(self.gather, self, "hidden", given, "hidden")
   return gathered.hidden, batch
 end
@@ -68,6 +70,7 @@ end
 --- The hidden states of every layer, a list of tensors [T][H]: the embeddings first, then the layers' outputs. Second result:
 -- the batch.
 function Encoder:layers(given)
+  raise(options.method, self, "layers")
   local gathered, batch = raise(self.gather, self, "layers", given, "layers")
   local layers = {}
   for i = 0, self.model.config.num_hidden_layers do
@@ -92,6 +95,7 @@ end
 
 --- Bytes held: { weights = packed weights, workspace = of the runners }.
 function Encoder:memory()
+  raise(options.method, self, "memory")
   local weights, workspace, seen = 0, 0, {}
   for _, runner in pairs(self.runners) do
     workspace = workspace + runner:bytes()

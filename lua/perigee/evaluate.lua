@@ -1,5 +1,7 @@
 --- Judging a model: labelled files, and the metrics over what the model answers.
 local lines = require "perigee.lines"
+local pgee = require "perigee.ffi"
+local tensor = require "perigee.tensor"
 
 local evaluate = {}
 
@@ -31,7 +33,18 @@ local function ranks(values)
   return rank
 end
 
-local function same_length(a, b)
+-- Two lists of one length, of numbers if `kind` says so.
+local function same_length(a, b, kind)
+  for _, list in ipairs { a or false, b or false } do
+    if type(list) ~= "table" then
+      error(("expected two lists of one length, at least 1; got %s and %s"):format(pgee.describe(a), pgee.describe(b)), 3)
+    end
+    for i, v in ipairs(list) do
+      if kind and type(v) ~= kind then
+        error(("expected two lists of %ss; entry %d is %s"):format(kind, i, pgee.describe(v)), 3)
+      end
+    end
+  end
   if #a ~= #b or #a == 0 then
     error(("expected two lists of one length, at least 1; got %d and %d"):format(#a, #b), 3)
   end
@@ -52,13 +65,13 @@ end
 
 --- Pearson's correlation; NaN if one list is constant.
 function evaluate.pearson(a, b)
-  same_length(a, b)
+  same_length(a, b, "number")
   return correlation(a, b)
 end
 
 --- Spearman's rank correlation; NaN if one list is constant.
 function evaluate.spearman(a, b)
-  same_length(a, b)
+  same_length(a, b, "number")
   for i = 1, #a do
     if a[i] ~= a[i] or b[i] ~= b[i] then
       return 0 / 0 -- NaN has no rank
@@ -79,8 +92,23 @@ function evaluate.accuracy(answers, labels)
   return right / #answers
 end
 
+-- Blames the caller of the function that calls this.
+local function check_row(t, i, what)
+  tensor.handle(t, what, 2)
+  if t.dtype ~= "F32" or #t.shape ~= 2 then
+    error(("%s is a %s, expected F32 [rows][width]"):format(what, tostring(t):match "^[^\n]*"), 3)
+  elseif type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > #t then
+    error(("%s has rows 1 to %d, not %s"):format(what, #t, pgee.describe(i)), 3)
+  end
+end
+
 --- Cosine of row i of matrix a with row j of matrix b, F32 tensors of one width; in double.
 function evaluate.cosine(a, i, b, j)
+  check_row(a, i, "cosine: a")
+  check_row(b, j, "cosine: b")
+  if a.shape[2] ~= b.shape[2] then
+    error(("cosine: rows of %d and of %d numbers"):format(a.shape[2], b.shape[2]), 2)
+  end
   local x, x_stride = a:pointer()
   local y, y_stride = b:pointer()
   x, y = x + (i - 1) * x_stride, y + (j - 1) * y_stride
@@ -268,12 +296,23 @@ local function similarity(model, set)
   return "Spearman", evaluate.spearman(cosines, set.labels)
 end
 
+-- Blames the caller of the function that calls this.
+local function check_model(model, what)
+  if type(model) ~= "table" or type(model.model) ~= "table" then
+    error(("evaluate.%s: the model is %s, expected one that load or quantize gave"):format(what, pgee.describe(model)), 3)
+  end
+end
+
 --- Runs the model over what evaluate.read returned. Returns { metric =, value =, n = }. What is measured:
 --   a classifier  accuracy
 --   a regression  Spearman of its score
 --   an embedder   pairs with scores: Spearman of the cosine of their vectors; texts with labels: how often the nearest other text
 --                 has the same label
 function evaluate.run(model, set)
+  check_model(model, "run")
+  if type(set) ~= "table" or type(set.texts) ~= "table" or type(set.labels) ~= "table" then
+    error(("evaluate.run: the set is %s, expected what evaluate.read returned"):format(pgee.describe(set)), 2)
+  end
   local measure = set.kind == "score" and similarity or neighbours
   if model.model.task == "classify" then
     measure = model.model.config.problem == "regression" and regression or classification
@@ -313,6 +352,8 @@ end
 --   vectors       of an embedder: the same of the inputs' vectors
 --   agreement     of a classifier: how often both name the same label
 function evaluate.distance(model, q, inputs)
+  check_model(model, "distance")
+  check_model(q, "distance")
   local reference, batch = model:hidden(inputs)
   local test = q:hidden(inputs)
   local result = {

@@ -141,6 +141,7 @@ end
 
 --- How a text, or a pair, is cut into tokens: { ids =, types =, pieces =, offsets =, dropped = how many the limit cut off }.
 function Model:tokens(text, pair)
+  raise(options.method, self, "tokens")
   local own = raise(Model.tokenizer, self)
   local encoded = raise(own.encode, own, text, pair, { max_tokens = self.limit })
   encoded.pieces = {}
@@ -172,6 +173,7 @@ end
 
 --- model:quantize { stats =, activations = "static", alpha = ..., ... }: an INT8 model; the settings are those of settings.lua.
 function Model:quantize(given)
+  raise(options.method, self, "quantize")
   local q = raise(quantized.new, self, given)
   return q
 end

@@ -35,4 +35,11 @@ function M.choice(value, allowed, what, level)
   return value
 end
 
+--- For methods of models: an error, which blames nobody, if `self` is none, as in m.embed(x) for m:embed(x).
+function M.method(self, name)
+  if type(self) ~= "table" or type(self.model) ~= "table" then
+    error(("%s is a method of a model: call it with a colon, as in m:%s(...)"):format(name, name), 0)
+  end
+end
+
 return M

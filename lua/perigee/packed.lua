@@ -36,6 +36,9 @@ end
 
 --- For modules: the handles of a list of tensors as a C array, and their number.
 function M.handles(list, what, level)
+  if type(list) ~= "table" then
+    error(("the %ss are %s, expected a list of tensors"):format(what, pgee.describe(list)), (level or 1) + 2)
+  end
   local array = ffi.new("const pgee_tensor *[?]", math.max(#list, 1))
   for i, t in ipairs(list) do
     array[i - 1] = tensor.handle(t, ("%s %d"):format(what, i), (level or 1) + 1)

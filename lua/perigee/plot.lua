@@ -85,7 +85,7 @@ local function size(given, key, least)
 end
 
 local function new(kind, given)
-  options.check(given, KNOWN, "plot", -2)
+  given = options.check(given, KNOWN, "plot", -2)
   return setmetatable({
     width = size(given, "width", NARROWEST),
     panels = { {
@@ -135,8 +135,8 @@ local function ranges(before, after, given)
   given = given or {}
   local panels = {}
   local names = given.names or { "before", "after" }
-  for i, values in ipairs { before, after } do
-    values = vector(values, names[i], i == 2 and #before or nil)
+  for i = 1, after ~= nil and 2 or 1 do
+    local values = vector(i == 1 and before or after, names[i], i == 2 and #before or nil)
     local copy = {}
     for k, v in ipairs(values) do
       copy[k] = finite(v) and math.abs(v) or 0

@@ -24,13 +24,15 @@ local out_scale, out_zero = pgee.out "float", pgee.out "int32_t"
 --              true: scale = max(-lo, hi) / 127, zero = 128
 function M.range(lo, hi, given)
   given = options.check(given, { symmetric = true }, "range")
-  for what, v in pairs { lo = lo or 0 / 0, hi = hi or 0 / 0 } do
-    if type(v) ~= "number" then
-      error(("range: %s is %s, expected a number"):format(what, pgee.describe(v)), 2)
+  if type(lo) ~= "number" or type(hi) ~= "number" then
+    local what, v = "lo", lo
+    if type(lo) == "number" then
+      what, v = "hi", hi
     end
+    error(("range: %s is %s, expected a number"):format(what, pgee.describe(v)), 2)
   end
   local symmetric = given.symmetric or false
-  check(C.pgee_range_scale(lo or 0 / 0, hi or 0 / 0, symmetric and 1 or 0, out_scale, out_zero))
+  check(C.pgee_range_scale(lo, hi, symmetric and 1 or 0, out_scale, out_zero))
   return { scale = out_scale[0], zero = out_zero[0], symmetric = symmetric }
 end
 
@@ -124,7 +126,7 @@ local known = { scale = true, zero = true, symmetric = true, smooth = true, per 
 
 --- For modules: what quantize was given, as the fields of a quantizer for rows of K: mode, symmetric, zero, m; scale if static.
 function M.quantizer(given, K, what, level)
-  level = (level or 1) + 1
+  level, what = (level or 1) + 1, what or "quantizer"
   given = options.check(given, known, what, level)
   if given.scale == nil then
     if given.zero ~= nil then

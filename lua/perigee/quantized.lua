@@ -6,6 +6,7 @@ local Encoder = require "perigee.encoder"
 local lower = require "perigee.passes.lower"
 local measure = require "perigee.measure"
 local Memo = require "perigee.memo"
+local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local place = require "perigee.passes.place"
 local plot = require "perigee.plot"
@@ -156,6 +157,7 @@ local function not_named(pattern, found)
 end
 
 local function set(q, pattern, changes)
+  options.method(q, "set")
   if changes == nil then
     if type(pattern) ~= "table" then
       error(("set: expected a table of settings, got %s"):format(pgee.describe(pattern)), 0)
@@ -178,6 +180,7 @@ function Quantized:set(pattern, changes)
 end
 
 local function undo(q)
+  options.method(q, "undo")
   local before = q.history[#q.history]
   if not before then
     error("undo: nothing has been changed", 0)
@@ -194,6 +197,7 @@ function Quantized:undo()
 end
 
 local function diff(q, other)
+  options.method(q, "diff")
   local of = getmetatable(other) == Quantized and other or q
   if of == q and other ~= q then
     other = { settings = settings.is(other) and other or settings.new(other, 0) }
@@ -221,6 +225,7 @@ end
 --- q:sqnr(): how much of the signal the output keeps, in dB: the last hidden states over the texts that calibration kept (16 at
 -- most), INT8 against FP32. q:sqnr(pattern): { site = dB } from the calibration sample, which takes no run.
 function Quantized:sqnr(pattern)
+  raise(options.method, self, "sqnr")
   if pattern == nil then
     local db = raise(measure.output, self)
     return db
@@ -253,6 +258,7 @@ end
 --- q:sweep { alpha = { from, to, step }, sites = pattern, output = false }: SQNR of each site and of the output over a range of
 -- alphas, as a table that prints itself and has curves. The model stays as it is. See sweep.lua.
 function Quantized:sweep(given)
+  raise(options.method, self, "sweep")
   local result = raise(sweep.run, self, function(list, told) try_each(self, list, told) end, given)
   return result
 end
@@ -267,6 +273,7 @@ local function magnitudes(seen, factors, K)
 end
 
 local function plot_site(q, pattern)
+  options.method(q, "plot")
   if not q.stats then
     error("plot: there are no statistics", 0)
   end
@@ -298,6 +305,7 @@ end
 ---- Its kernels -------------------------------------------------------------------------------------------------------
 
 local function select_kernels(q, given)
+  options.method(q, "select")
   if given ~= nil and type(given) ~= "table" then
     error(("select: the options are %s, expected a table"):format(pgee.describe(given)), 0)
   end

@@ -65,6 +65,9 @@ describe("smoothing", function()
     A[130][37] = 0 / 0
     refuses("weight 1, row 130, column 37 (counted from 1) is NaN", quant.absmax, { A, B })
     refuses("absmax of no weights", quant.absmax, {})
+    refuses("the weights are nil, expected a list of tensors", quant.absmax)
+    refuses("range: lo is nil, expected a number", quant.range)
+    refuses("range: hi is the string '3', expected a number", quant.range, -1, "3")
   end)
 end)
 

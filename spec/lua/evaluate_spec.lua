@@ -32,6 +32,29 @@ describe("metrics", function()
     assert.near(-1, evaluate.cosine(a, 1, b, 2), 1e-12)
     assert.are.same({ 0, 1 }, { evaluate.cosine(a, 2, b, 1), evaluate.cosine(a, 2, b, 3) })
   end)
+
+  it("of what they are not for are an error that names it", function()
+    local a, b = tensor.from { { 3, 4 } }, tensor.from { { 1, 2, 3 } }
+    for said, f in pairs {
+      ["got nil and nil"] = function() evaluate.pearson() end,
+      ["got a table and 7"] = function() evaluate.accuracy({ 1 }, 7) end,
+      ["expected two lists of numbers; entry 2 is the string 'x'"] = function() evaluate.spearman({ 1, "x" }, { 1, 2 }) end,
+      ["cosine: a is nil, expected a tensor"] = function() evaluate.cosine() end,
+      ["cosine: b has rows 1 to 1, not 2"] = function() evaluate.cosine(a, 1, a, 2) end,
+      ["cosine: b is a tensor F32 [2], expected F32 [rows][width]"] = function()
+        evaluate.cosine(a, 1, tensor.from { 1, 2 }, 1)
+      end,
+      ["cosine: rows of 2 and of 3 numbers"] = function() evaluate.cosine(a, 1, b, 1) end,
+      ["evaluate.run: the model is nil"] = function() evaluate.run() end,
+      ["evaluate.run: the set is the string 'x'"] = function() evaluate.run({ model = {} }, "x") end,
+      ["evaluate.distance: the model is 7"] = function() evaluate.distance({ model = {} }, 7) end,
+    } do
+      local ok, message = pcall(f)
+      assert.is_false(ok)
+      assert.matches("^[^:]*evaluate_spec.lua:%d+: ", message)
+      assert.matches(said, message, 1, true)
+    end
+  end)
 end)
 
 describe("labelled files", function()

@@ -137,6 +137,21 @@ describe("loading", function()
     assert.matches("model_spec.lua:%d+: calibrating: progress is the string 'x', expected true, false, or a function", message)
   end)
 
+  it("says that methods are called with a colon", function()
+    local model = perigee.load(models.path "tiny")
+    local q = model:quantize { activations = "dynamic" }
+    for m, names in pairs {
+      [model] = { "embed", "classify", "hidden", "layers", "memory", "tokens", "calibrate", "quantize" },
+      [q] = { "embed", "hidden", "set", "undo", "diff", "sqnr", "sweep", "plot", "select" },
+    } do
+      for _, name in ipairs(names) do
+        local said = ("model_spec.lua:%%d+: %s is a method of a model: call it with a colon, as in m:%s"):format(name, name)
+        assert.matches(said, failure(function() local x = m[name] { "text" } return x end))
+        assert.matches(said, failure(function() local x = m[name]() return x end))
+      end
+    end
+  end)
+
   it("runs on a number of threads that there can be", function()
     for _, n in ipairs { 2 ^ 40, -2 ^ 40, 2 ^ 31, 1.5, 1 / 0, "2" } do
       assert.matches("threads: expected an integer from 1 to 256, got ", failure(perigee.threads, n), 1, true)

@@ -125,6 +125,10 @@ describe("a plot", function()
 
   it("refuses what it cannot plot", function()
     assert.matches("plot_spec.*plot: y is nil, expected a list of numbers or a tensor", failure(function() plot.curve {} end))
+    for _, f in ipairs { plot.curve, plot.points, plot.bars } do
+      assert.matches("plot_spec.lua:%d+: plot: y is nil, expected a list", failure(function() local p = f() return p end))
+    end
+    assert.matches("plot_spec.lua:%d+: plot: before is nil", failure(function() local p = plot.ranges() return p end))
     assert.matches("y%[2%] is the string 'a', expected a number", failure(plot.curve, { y = { 1, "a" } }))
     assert.matches("x has 1 numbers, expected 2", failure(plot.curve, { y = { 1, 2 }, x = { 1 } }))
     assert.matches("series%[2%].y is nil", failure(plot.curve, { series = { { y = { 1 } }, {} } }))

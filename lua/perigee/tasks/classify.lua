@@ -1,4 +1,6 @@
 --- classify: what the sequence classification head of the checkpoint says about a text or a pair of texts.
+local options = require "perigee.options"
+
 local classify = {}
 
 function classify.head(g, x, model, weights)
@@ -48,6 +50,7 @@ end
 --- encoder:classify(inputs): for each input { label =, score = its probability, scores = { label = probability }, logits = {
 -- ... } }. A regression has its value as score. One input (not in a list) gives one answer. Second result: the batch.
 function classify.run(encoder, given)
+  options.method(encoder, "classify")
   local parts, batch = encoder:gather("classify", given, "classify")
   local rows = parts.logits:totable()
   parts.logits:release()

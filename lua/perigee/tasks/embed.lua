@@ -1,5 +1,6 @@
 --- embed: one vector for each text, as sentence-transformers computes it: the hidden states pooled, and scaled to length 1
 -- where the checkpoint says so. A checkpoint that says nothing about pooling gets the mean of all tokens, not scaled.
+local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 local ffi = require "ffi"
@@ -34,6 +35,7 @@ end
 --- encoder:embed(inputs): F32 [inputs][H]; one input (not in a list) gives a vector [H]. Second result: the batch, which says
 -- what was truncated.
 function embed.run(encoder, given)
+  options.method(encoder, "embed")
   local pooling = encoder.model:pooling()
   local parts, batch = encoder:gather("embed", given, "embed")
   local vectors = side_by_side(parts, #pooling.modes)
