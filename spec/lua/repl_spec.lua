@@ -211,6 +211,7 @@ describe("a sitting", function()
     value "function f(x) -- a comment\n  return x * 2\nend"
     value "_ * 2;"
     value "_, 'two' -- the last"
+    value "a + 2; -- shown, as it does not end in a semicolon"
     failure "nothing_of_that_name"
     failure "1 1"
     value "return { a, f(a) }"
@@ -224,9 +225,10 @@ describe("a sitting", function()
     assert.matches("is there already; `:save! ", message)
     assert.is_true(s:save(path, true))
     assert.is_nil((s:save("/nowhere/at/all")))
+    assert.same({ nil, "/tmp is a folder" }, { s:save("/tmp", true) })
     assert.is_nil(io.open(path .. ".new"))
     local pipe = io.popen(("cd / && %s %s 2>&1"):format(dialogue.interpreter(), path))
-    assert.equal("21\n42\ntwo\n{ 20, 40 }\n", pipe:read "*a")
+    assert.equal("21\n42\ntwo\n22\n{ 20, 40 }\n", pipe:read "*a")
     pipe:close()
   end)
 end)

@@ -253,7 +253,11 @@ function Sitting:recipe()
     local code = entry.code
     if entry.kind == "shown" then
       local stop = code:find("--", 1, true) and "\n)" or ")" -- what follows a comment stands on a line of its own
-      code = last .. "perigee_show(" .. code:gsub("[%s;]+$", "") .. stop
+      local call_of_it = "perigee_show(" .. code:gsub("[%s;]+$", "") .. stop
+      if not load(call_of_it) then -- a comment after a semicolon
+        call_of_it = "perigee_show((function() return " .. code .. "\nend)())"
+      end
+      code = last .. call_of_it
     elseif entry.kind == "hidden" then
       code = "_ = " .. code
     elseif code:find "^%(" then -- it would be read as a call of what stands before it
@@ -267,6 +271,11 @@ end
 --- Writes the recipe. A file that is there already is replaced only if `replace`. nil and a message if that fails; what was there
 -- is whole then.
 function Sitting:save(path, replace)
+  local folder = io.open(path .. "/.")
+  if folder then
+    folder:close()
+    return nil, path .. " is a folder"
+  end
   local there = io.open(path)
   if there then
     there:close()
