@@ -143,7 +143,8 @@ int pgee_sqnr(double *db, const pgee_tensor *reference, const pgee_tensor *test)
 
 typedef struct pgee_safetensors pgee_safetensors;
 
-/* Maps a file read-only and checks its whole header. PGEE_SYSTEM, or PGEE_FORMAT with what is malformed and where. */
+/* Maps a file read-only and checks its whole header. PGEE_SYSTEM, or PGEE_FORMAT with what is malformed and where. The file must
+ * not change while it is mapped: where it was cut short, reading ends the process (SIGBUS). Replace it by renaming another. */
 int pgee_safetensors_open(pgee_safetensors **out, const char *path);
 /* Views keep the map alive. */
 void pgee_safetensors_free(pgee_safetensors *f);
