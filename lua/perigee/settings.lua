@@ -578,6 +578,7 @@ local function literal(value)
   for _, v in ipairs(value) do
     items[#items + 1] = literal(v)
   end
+  table.sort(items) -- patterns to skip, whose order means nothing
   for k in pairs(value) do
     if type(k) == "string" then
       keys[#keys + 1] = k
