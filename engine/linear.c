@@ -87,6 +87,13 @@ static epilogue lower(const pgee_linear_args *a) {
   };
 }
 
+/* What tile i of `tiles` fetches of the panel `next`: half of it, the first tile its first half, each one after that some more, the
+ * eighth or the last its end. A tile alone leaves the second half. */
+static const int8_t *half_to_fetch(const int8_t *next, int64_t kblocks, int64_t i, int64_t tiles) {
+  int64_t parts = least(tiles, 8);
+  return next && i < parts ? next + (parts > 1 ? kblocks * NEXT_BYTES * i / (parts - 1) / 64 * 64 : 0) : NULL;
+}
+
 /* Rows first to last of one panel. `next`: the panel that this thread goes on with, or NULL. */
 static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last,
                      const int8_t *next) {
@@ -95,9 +102,10 @@ static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue
   const int8_t *b = (const int8_t *)(w->bytes + panel * w->panel_bytes);
   int64_t kblocks = w->panel_bytes / (64 * PANEL), n0 = panel * PANEL;
   int n = (int)least(PANEL, w->N - n0);
-  for (int64_t t = first, half = 0; t < last; t += k->tile_m, half++) {
+  int64_t tiles = (last - first + k->tile_m - 1) / k->tile_m;
+  for (int64_t t = first, i = 0; t < last; t += k->tile_m, i++) {
     int m = (int)least(k->tile_m, last - t);
-    const int8_t *fetch = next && half < 2 ? next + half * kblocks * NEXT_BYTES : NULL;
+    const int8_t *fetch = half_to_fetch(next, kblocks, i, tiles);
     k->gemm_u8s8(c, (const uint8_t *)a->x->data + t * a->x->stride, a->x->stride, b, kblocks, m, fetch);
     k->epilogue_s32(e, c, PANEL, t, m, n0, n);
   }

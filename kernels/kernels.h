@@ -96,8 +96,8 @@ typedef struct kernels {
 
   /* c[m][64] = a[m][K] times one panel, int32, exact. m in 1..tile_m; c aligned to 64 bytes, rows of 64. a: rows of lda bytes.
    * b: the panel, kblocks = K/64 rounded up. next: NULL, or what will be multiplied soon, kblocks * NEXT_BYTES (half a panel),
-   * which the kernel may fetch into the cache as it goes: give the first two tiles of a panel the halves of the panel that
-   * follows. */
+   * which the kernel may fetch into the cache as it goes: give the first tiles of a panel halves of the panel that follows,
+   * each beginning later than the one before. */
   int tile_m;
   void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next);
 
