@@ -87,8 +87,8 @@ static epilogue lower(const pgee_linear_args *a) {
   };
 }
 
-/* What tile i of `tiles` fetches of the panel `next`: half of it, the first tile its first half, each one after that some more, the
- * eighth or the last its end. A tile alone leaves the second half. */
+/* What tile i of `tiles` fetches of the panel `next`: half of it, the first tile its first half, each one after that some more,
+ * the eighth or the last its end. A tile alone leaves the second half. */
 static const int8_t *half_to_fetch(const int8_t *next, int64_t kblocks, int64_t i, int64_t tiles) {
   int64_t parts = least(tiles, 8);
   return next && i < parts ? next + (parts > 1 ? kblocks * NEXT_BYTES * i / (parts - 1) / 64 * 64 : 0) : NULL;
