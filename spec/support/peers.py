@@ -12,7 +12,7 @@ All take turns, so that whatever else the machine does hits all alike; printed i
 is recipes/bench.lua --lockstep in a process of its own: it says itself how long a run took, and is not believed if that is less
 than what is seen from here. --cpu counts CPU time in place of the clock's: for machines that others use, too. --isa avx2, avxvnni
 or avx512vnni holds Perigee and what can be told (PyTorch, OpenVINO, CTranslate2; not ONNX Runtime) to that. Every output is
-compared with PyTorch's in FP32: the cosine is printed if it is below 0.98.
+compared with PyTorch's in FP32: a cosine below 0.98 is printed; below 0.5, what was timed is something else, and no best peer.
 Pin it: taskset -c 1. Checkpoints and what the peers make of them are kept in --models (default build/peers/models).
 """
 import argparse, copy, functools, gc, json, os, subprocess, sys, tempfile, time, warnings
@@ -300,8 +300,7 @@ def print_table(results, args):
     def cell(r, who):
         if who not in r["ms"]:
             return "-"
-        like = r["cosine"][who]
-        return f"{r['ms'][who]:.4g}" + (f" (cosine {like:.3f})" if like < 0.98 else "")
+        return f"{r['ms'][who]:.4g}" + ("" if r["cosine"][who] >= 0.98 else f" (cosine {r['cosine'][who]:.3f})")
 
     def line(*cells):
         print("| " + " | ".join(cells) + " |")
@@ -309,7 +308,7 @@ def print_table(results, args):
     line("", *args.peers, *ours, *(f"best peer / {m}" for m in args.modes), "bound", *(f"bound / {m}" for m in args.modes))
     print("|" + "---|" * (2 + len(args.peers) + 3 * len(ours)))
     for r in results:
-        best = min((ms for who, ms in r["ms"].items() if who in PEERS), default=float("nan"))
+        best = min((ms for who, ms in r["ms"].items() if who in PEERS and r["cosine"][who] >= 0.5), default=float("nan"))
         for who in ours:
             gains[who].append(best / r["ms"][who])
         bound = r["bound_ms"]
