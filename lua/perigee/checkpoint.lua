@@ -9,6 +9,7 @@
 -- Names of tensors are those of the bare encoder: a prefix such as "bert." is taken off, LayerNorm.gamma and beta are weight and
 -- bias, buffers that hold no weights are not seen. All files are checked as far as they are read, and errors name the file. What
 -- is for text alone (the tokenizer's files and the limits in them) is read, and checked, when it is first asked for.
+local definitions = require "perigee.definitions"
 local json = require "perigee.json"
 local pgee = require "perigee.ffi"
 local safetensors = require "perigee.safetensors"
@@ -33,9 +34,6 @@ local function given(value)
 end
 
 -- ---- Weights -----------------------------------------------------------------------------------------------------------
-
--- What a model's encoder is called inside a model with a head, by config.json's model_type; other types by their own name.
-local PREFIXES = { ["xlm-roberta"] = "roberta", camembert = "roberta" }
 
 -- Buffers that some versions of the reference library saved beside the weights.
 local BUFFERS = { "position_ids$", "token_type_ids$" }
@@ -137,7 +135,7 @@ end
 -- Fills self.tensors: for each canonical name the file and the name in it.
 local function index_weights(self)
   local where, names = open_weights(self)
-  local prefix = (PREFIXES[self.config.model_type] or tostring(self.config.model_type)) .. "."
+  local prefix = definitions.prefix(self.config.model_type) .. "."
   self.tensors, self.order, self.stored = {}, {}, {}
   for _, name in ipairs(names) do
     if not is_buffer(name) then

@@ -62,6 +62,16 @@ function methods:choice(key, allowed, default)
   return value
 end
 
+--- true or false.
+function methods:flag(key, default)
+  local value = value_of(self, key, default)
+  if type(value) ~= "boolean" then
+    self:fail(key, "true or false")
+  end
+  self[key] = value
+  return value
+end
+
 --- Errors unless the key is missing, null or false.
 function methods:absent(key, why)
   if value_of(self, key, false) ~= false then

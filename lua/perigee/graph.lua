@@ -47,11 +47,13 @@ end
 
 ---- What a model definition calls -------------------------------------------------------------------------------------
 
---- word[id] + position[place + offset] + type[type id]. Each a table parameter; position and type may be nil.
+--- word[id] + position[place + offset] + type[type id]. Each a table parameter; position and type may be nil. padding: the id of
+-- tokens that have position offset - 1 and are not counted, nil if there is none.
 function Graph:embed(tables)
   return self:push {
     op = "embed", inputs = {}, rows = "tokens", width = tables.word.shape[2],
     word = tables.word, position = tables.position, type = tables.type, offset = tables.offset or 0,
+    padding = tables.padding,
   }
 end
 
@@ -65,12 +67,14 @@ function Graph:linear(x, part)
   return self:push { op = "linear", inputs = { x }, rows = x.rows, width = N, parts = { part } }
 end
 
---- softmax(q k^T / sqrt(D)) v for each sequence and head.
-function Graph:attention(q, k, v, heads)
+--- softmax(q k^T / sqrt(D) + bias) v for each sequence and head. bias, nil for none, depends on the distance d from the query to
+-- the key: { table = parameter [buckets][heads], bucket = function(d), the row of the table, from 0; reach = tokens of the longest
+-- sequence }.
+function Graph:attention(q, k, v, heads, bias)
   if q.width % heads ~= 0 or k.width ~= q.width or v.width ~= q.width then
     error(("attention of %d heads over widths %d, %d, %d"):format(heads, q.width, k.width, v.width), 2)
   end
-  return self:push { op = "attention", inputs = { q, k, v }, rows = q.rows, width = q.width, heads = heads }
+  return self:push { op = "attention", inputs = { q, k, v }, rows = q.rows, width = q.width, heads = heads, bias = bias }
 end
 
 function Graph:add(a, b)
@@ -91,7 +95,7 @@ function Graph:norm(x, part)
   }
 end
 
-for _, kind in ipairs { "gelu", "gelu_tanh", "relu", "tanh" } do
+for _, kind in ipairs { "gelu", "gelu_tanh", "relu", "tanh", "quick_gelu", "silu" } do
   Graph[kind] = function(self, x)
     return self:push { op = "activation", inputs = { x }, rows = x.rows, width = x.width, kind = kind }
   end

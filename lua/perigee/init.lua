@@ -19,6 +19,9 @@ perigee.version = ffi.string(C.pgee_version())
 --- perigee.load(dir, options): the FP32 model of a Hugging Face checkpoint folder. See model.lua.
 perigee.load = require("perigee.model").load
 
+--- perigee.register_model(model_type, definition): makes checkpoints of that model_type known to load. See definitions.lua.
+perigee.register_model = require("perigee.definitions").register
+
 --- perigee.lines(path): an iterator over a file's lines.
 perigee.lines = require "perigee.lines"
 

@@ -2,6 +2,7 @@
 local calibrate = require "perigee.calibrate"
 local checkpoint = require "perigee.checkpoint"
 local Config = require "perigee.config"
+local definitions = require "perigee.definitions"
 local Encoder = require "perigee.encoder"
 local fuse = require "perigee.passes.fuse"
 local Graph = require "perigee.graph"
@@ -20,13 +21,6 @@ local ffi = require "ffi"
 local C, raise = pgee.C, pgee.raise
 
 local Model = Encoder.extend {}
-
--- Model definitions by config.json's model_type.
-local DEFINITIONS = {
-  bert = "perigee.models.bert",
-  distilbert = "perigee.models.distilbert",
-  ["xlm-roberta"] = "perigee.models.xlm-roberta",
-}
 
 local HEADS = {
   hidden = function(g, x)
@@ -91,7 +85,7 @@ local function load(dir, given)
   given = options.check(given, KNOWN, "load", -2)
   local c = random.is(dir) and dir or checkpoint.open(dir)
   local config = Config.new(c.config, c.files.config)
-  local definition = require(DEFINITIONS[config:choice("model_type", DEFINITIONS)])
+  local definition = definitions.of(config)
   definition.check(config)
   local model = setmetatable({
     dir = c.dir, checkpoint = c, config = config, definition = definition, weights = Weights.new(c),

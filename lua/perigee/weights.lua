@@ -41,6 +41,28 @@ function Weights:norm(name, width, eps)
   }
 end
 
+local function has(self, name)
+  if not self.names then
+    self.names = {}
+    for _, known in ipairs(self.checkpoint:names()) do
+      self.names[known] = true
+    end
+  end
+  return self.names[name]
+end
+
+--- What turns hidden states into logits of words, [N][K]: { name =, bias =, table =, N =, K =, tied = }. Its weight is NAME.weight
+-- where the checkpoint has one, or has to (tied is false), else the table of words; either is multiplied where it lies. bias: the
+-- name of its bias, which may be NAME.bias instead.
+function Weights:decoder(d)
+  local own, bias = d.name .. ".weight", d.name .. ".bias"
+  local name = (has(self, own) or not d.tied) and own or d.table
+  return {
+    name = d.name, in_place = true, weight = self:parameter(name, { d.N, d.K }),
+    bias = self:parameter(has(self, d.bias) and d.bias or has(self, bias) and bias or d.bias, { d.N }),
+  }
+end
+
 local function shape_text(shape)
   return "[" .. table.concat(shape, "][") .. "]"
 end

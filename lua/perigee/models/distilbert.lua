@@ -1,7 +1,7 @@
 --- DistilBERT (Sanh et al. 2019): BERT's layers under other names, without token types and pooler.
 local bert = require "perigee.models.bert"
 
-local distilbert = {}
+local distilbert = { spans = bert.spans, tags = bert.tags }
 
 local keys = {
   hidden_size = "dim", num_attention_heads = "n_heads", num_hidden_layers = "n_layers", intermediate_size = "hidden_dim",
@@ -13,7 +13,6 @@ local names = {
   query = "attention.q_lin", key = "attention.k_lin", value = "attention.v_lin",
   attended = "attention.out_lin", attended_norm = "sa_layer_norm",
   inner = "ffn.lin1", outer = "ffn.lin2", outer_norm = "output_layer_norm",
-  no_types = true,
 }
 
 function distilbert.check(config)
@@ -23,14 +22,20 @@ end
 
 --- The encoder: token ids to hidden states [T][H], and every layer's output. Sinusoidal positions are a table like any other.
 function distilbert.encoder(g, config, weights)
-  return bert.encoder(g, config, weights, names)
+  return bert.layers(g, config, weights, bert.embeddings(g, config, weights, false), names)
 end
 
---- The head of DistilBertForSequenceClassification: hidden states to logits [B][labels].
+--- DistilBertForSequenceClassification: logits [B][labels].
 function distilbert.classifier(g, config, weights, x)
-  local H = config.hidden_size
-  local pooled = g:relu(g:linear(g:pool(x, "first"), weights:linear("pre_classifier", H, H)))
-  return g:linear(pooled, weights:linear("classifier", #config.labels, H))
+  return bert.first(g, config, weights, x, "pre_classifier", "relu", "classifier")
+end
+
+--- DistilBertForMaskedLM: logits [R][V].
+function distilbert.fill(g, config, weights, x)
+  return bert.words(g, config, weights, x, {
+    dense = "vocab_transform", activation = config.activation, norm = "vocab_layer_norm",
+    decoder = "vocab_projector", bias = "vocab_projector.bias",
+  })
 end
 
 return distilbert
