@@ -40,8 +40,8 @@ static int check(const void *args) {
   const pgee_attention_args *a = args;
   TRY(tensor_expect(a->qkv, "qkv", a->qkv && is_u8(a) ? PGEE_U8 : PGEE_F32, 2, -1, -1));
   int64_t width = a->qkv->shape[1], H = width / 3;
-  if (a->qkv->rows == PGEE_SEQUENCES)
-    return fail(PGEE_ARGUMENT, "qkv has a row for each sequence, expected one for each token");
+  if (a->qkv->rows != PGEE_FIXED)
+    TRY(expect_rows(a->qkv, "qkv", PGEE_TOKENS));
   if (a->heads < 1 || width == 0 || width % 3 != 0 || H % a->heads != 0)
     return fail(PGEE_ARGUMENT, "qkv is %lld wide, expected 3 times a multiple of %lld heads", (long long)width,
                 (long long)a->heads);

@@ -11,6 +11,7 @@
 static const operator *const operators[PGEE_OPS] = {
     [PGEE_EMBED] = &op_embed,         [PGEE_LINEAR] = &op_linear, [PGEE_NORM] = &op_norm, [PGEE_QUANTIZE] = &op_quantize,
     [PGEE_ATTENTION] = &op_attention, [PGEE_POOL] = &op_pool,     [PGEE_UNIT] = &op_unit, [PGEE_OBSERVE] = &op_observe,
+    [PGEE_GATHER] = &op_gather,
 };
 
 const operator *operator_for(int op) { return op >= 0 && op < PGEE_OPS ? operators[op] : NULL; }
@@ -23,9 +24,12 @@ void *field_get(const void *args, const field *f) {
 
 void field_set(void *args, const field *f, void *handle) { memcpy((char *)args + f->offset, &handle, sizeof handle); }
 
-int64_t rows_of(const pgee_tensor *t, const context *c) {
-  return t->rows == PGEE_TOKENS ? c->T : t->rows == PGEE_SEQUENCES ? c->B : t->shape[0];
+int64_t rows_in(const pgee_tensor *t, int64_t T, int64_t B, int64_t R) {
+  const int64_t count[] = {[PGEE_FIXED] = t->shape[0], [PGEE_TOKENS] = T, [PGEE_SEQUENCES] = B, [PGEE_MARKED] = R};
+  return count[t->rows];
 }
+
+int64_t rows_of(const pgee_tensor *t, const context *c) { return rows_in(t, c->T, c->B, c->R); }
 
 int needs_always(const void *args) {
   (void)args;
@@ -35,27 +39,29 @@ int needs_always(const void *args) {
 /* ---- Checks that operators share ---------------------------------------------------------------------------------- */
 
 static const char *rows_name(int rows) {
-  return rows == PGEE_TOKENS      ? "a row for each token"
-         : rows == PGEE_SEQUENCES ? "a row for each sequence"
-                                  : "a number of rows of its own";
+  static const char *const names[] = {[PGEE_FIXED] = "a number of rows of its own",
+                                      [PGEE_TOKENS] = "a row for each token",
+                                      [PGEE_SEQUENCES] = "a row for each sequence",
+                                      [PGEE_MARKED] = "a row for each marked token"};
+  return names[rows];
 }
 
-static int expect_rows(const pgee_tensor *t, const char *what, const pgee_tensor *like) {
-  if (t->rows == like->rows)
+int expect_rows(const pgee_tensor *t, const char *what, int rows) {
+  if (t->rows == rows)
     return PGEE_OK;
-  return fail(PGEE_ARGUMENT, "%s has %s, expected %s", what, rows_name(t->rows), rows_name(like->rows));
+  return fail(PGEE_ARGUMENT, "%s has %s, expected %s", what, rows_name(t->rows), rows_name(rows));
 }
 
 static int64_t fixed_rows(const pgee_tensor *like) { return like->rows == PGEE_FIXED ? like->shape[0] : -1; }
 
 int expect_like(const pgee_tensor *t, const char *what, int dtype, const pgee_tensor *like, int64_t width) {
   TRY(tensor_expect(t, what, dtype, width > 0 ? 2 : 1, fixed_rows(like), width > 0 ? width : -1));
-  return expect_rows(t, what, like);
+  return expect_rows(t, what, like->rows);
 }
 
 int expect_output_like(const pgee_tensor *t, const char *what, int dtype, const pgee_tensor *like, int64_t width) {
   TRY(tensor_expect_output(t, what, dtype, width > 0 ? 2 : 1, fixed_rows(like), width > 0 ? width : -1));
-  return expect_rows(t, what, like);
+  return expect_rows(t, what, like->rows);
 }
 
 int expect_vector(const pgee_tensor *t, const char *what, int64_t n) {
@@ -164,9 +170,22 @@ int operator_check(const operator *o, const void *args) {
 
 /* ---- Batches ------------------------------------------------------------------------------------------------------ */
 
+static int check_marked(const pgee_batch *batch) {
+  if (batch->R < 0 || batch->R > batch->T)
+    return fail(PGEE_ARGUMENT, "%lld tokens of %lld are marked", (long long)batch->R, (long long)batch->T);
+  if (batch->R > 0 && !batch->rows)
+    return fail(PGEE_ARGUMENT, "the batch has %lld marked tokens but no rows", (long long)batch->R);
+  for (int64_t r = 0; r < batch->R; r++)
+    if (batch->rows[r] < (r > 0 ? batch->rows[r - 1] + (int64_t)1 : 0) || batch->rows[r] >= batch->T)
+      return fail(PGEE_ARGUMENT, "marked token %lld (counted from 1) is %d, expected ascending numbers below %lld",
+                  (long long)r + 1, batch->rows[r], (long long)batch->T);
+  return PGEE_OK;
+}
+
 int batch_check(const pgee_batch *batch, int64_t *S) {
   if (batch->T < 0 || batch->B < 0 || batch->T > INT32_MAX || batch->B > batch->T)
     return fail(PGEE_ARGUMENT, "a batch of %lld tokens in %lld sequences", (long long)batch->T, (long long)batch->B);
+  TRY(check_marked(batch));
   if (batch->B == 0 && batch->T == 0)
     return *S = 0, PGEE_OK;
   const int32_t *starts = batch->starts;

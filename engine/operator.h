@@ -57,13 +57,16 @@ int field_is_tensor(const field *f);
 /* The handle in a field of args. */
 void *field_get(const void *args, const field *f);
 void field_set(void *args, const field *f, void *handle);
-/* A batch as perigee.h says: starts ascend from 0 to T. Its longest sequence. */
+/* A batch as perigee.h says: starts ascend from 0 to T, marked rows within it. Its longest sequence. */
 int batch_check(const pgee_batch *batch, int64_t *S);
 
 /* ---- For operators ------------------------------------------------------------------------------------------------ */
 
-/* How many rows a tensor has in this context. */
+/* How many rows a tensor has in a batch of T tokens in B sequences, R marked; and in this context. */
+int64_t rows_in(const pgee_tensor *t, int64_t T, int64_t B, int64_t R);
 int64_t rows_of(const pgee_tensor *t, const context *c);
+/* That a tensor's rows are PGEE_FIXED, PGEE_TOKENS, ... */
+int expect_rows(const pgee_tensor *t, const char *what, int rows);
 /* A tensor [rows][width], or [rows] if width is 0, with one row for each of like's. */
 int expect_like(const pgee_tensor *t, const char *what, int dtype, const pgee_tensor *like, int64_t width);
 int expect_output_like(const pgee_tensor *t, const char *what, int dtype, const pgee_tensor *like, int64_t width);
@@ -85,6 +88,6 @@ static inline float *floats(const pgee_tensor *t) { return t ? (float *)t->data 
 static inline int64_t stride_of(const pgee_tensor *t) { return t ? t->stride : 0; }
 
 /* The rows of the table, one in each operator's file. */
-extern const operator op_embed, op_linear, op_norm, op_quantize, op_attention, op_pool, op_unit, op_observe;
+extern const operator op_embed, op_linear, op_norm, op_quantize, op_attention, op_pool, op_unit, op_observe, op_gather;
 
 #endif

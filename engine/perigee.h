@@ -13,7 +13,7 @@
  *   - A handle may be read from several threads at once; it may be changed or freed by one.
  *
  * Shapes: T tokens in the batch, B sequences, S longest sequence, H hidden, I intermediate, A heads, D head size,
- * K in-features, N out-features. Matrices are row-major; [T][H] is T rows of H. Sizes are in elements unless bytes are named.
+ * K in-features, N out-features, R marked tokens. Matrices are row-major; [T][H] is T rows of H. Sizes are in elements unless bytes are named.
  */
 #ifndef PERIGEE_H
 #define PERIGEE_H
@@ -99,8 +99,8 @@ enum {
   PGEE_BOOL = 8,
   PGEE_DTYPES = 9
 };
-/* How many rows a plan's buffer has: as many as its shape says, one for each token, one for each sequence. */
-enum { PGEE_FIXED = 0, PGEE_TOKENS = 1, PGEE_SEQUENCES = 2 };
+/* How many rows a plan's buffer has: as many as its shape says, one for each token, sequence, marked token of the batch. */
+enum { PGEE_FIXED = 0, PGEE_TOKENS = 1, PGEE_SEQUENCES = 2, PGEE_MARKED = 3 };
 enum { PGEE_MAX_DIMS = 4 };
 
 typedef struct pgee_tensor pgee_tensor;
@@ -197,6 +197,12 @@ typedef struct pgee_encoding {
 int pgee_tokenizer_encode(const pgee_tokenizer *t, pgee_encoding *e, const char *a, int64_t a_bytes, const char *b,
                           int64_t b_bytes, int64_t max_tokens);
 
+/* A code point by the tokenizer's tables: its lower case where that is one code point, else itself; and what it is, a sum of
+ * these. PGEE_WORD: part of a word, marks aside. Past U+10FFFF: itself, 0. */
+enum { PGEE_SPACE = 1, PGEE_PUNCTUATION = 2, PGEE_IDEOGRAPH = 4, PGEE_WORD = 8 };
+uint32_t pgee_character_lower(uint32_t c);
+int pgee_character_kind(uint32_t c);
+
 /* ---- Observers ---------------------------------------------------------------------------------------------------- */
 
 typedef struct pgee_observer pgee_observer;
@@ -265,15 +271,18 @@ enum {
   PGEE_POOL = 5,
   PGEE_UNIT = 6,
   PGEE_OBSERVE = 7,
-  PGEE_OPS = 8
+  PGEE_GATHER = 8,
+  PGEE_OPS = 9
 };
 
-/* A packed batch: sequences one after another, no padding. */
+/* A packed batch: sequences one after another, no padding. Tokens may be marked: those that a head wants a row of. */
 typedef struct pgee_batch {
   int64_t T, B;
   const int32_t *ids;    /* [T] */
   const int32_t *types;  /* [T] or NULL: all 0 */
   const int32_t *starts; /* [B+1] first token of each sequence; starts[B] = T */
+  int64_t R;
+  const int32_t *rows; /* [R] the marked tokens, ascending; NULL if R is 0 */
 } pgee_batch;
 
 enum { PGEE_STATIC = 1, PGEE_DYNAMIC_TOKEN = 2, PGEE_DYNAMIC_SEQUENCE = 3 };
@@ -367,8 +376,18 @@ typedef struct pgee_observe_args {
   pgee_observer *observer;
 } pgee_observe_args;
 
-/* Runs one operator now on all threads. `batch` is needed by PGEE_EMBED, PGEE_ATTENTION, PGEE_POOL and per-sequence
- * quantization, else NULL. */
+/* Which tokens: the first of each sequence, or the marked ones. */
+enum { PGEE_GATHER_FIRST = 0, PGEE_GATHER_MARKED = 1 };
+
+/* Copies the rows of these tokens, in the batch's order: y[b] = x[starts[b]], or y[r] = x[rows[r]]. */
+typedef struct pgee_gather_args {
+  const pgee_tensor *x; /* F32, U8 or S32 [T][H], or [T] */
+  int mode;
+  pgee_tensor *y; /* out, x's type: [B][H] or [R][H], or [B] or [R] */
+} pgee_gather_args;
+
+/* Runs one operator now on all threads. `batch` is needed by PGEE_EMBED, PGEE_ATTENTION, PGEE_POOL, PGEE_GATHER and
+ * per-sequence quantization, else NULL. */
 int pgee_run(int op, const void *args, const pgee_batch *batch);
 
 /* What `kernel` asks for, in words: "avx512vnni 6x64", "onednn brgemm:avx512_core_vnni". For explain(). rows: how many x has. */
@@ -387,15 +406,15 @@ typedef struct pgee_workspace pgee_workspace;
 
 int pgee_plan_new(pgee_plan **out);
 void pgee_plan_free(pgee_plan *p);
-/* A buffer of the plan, owned by it (never free it): `rows` PGEE_TOKENS or PGEE_SEQUENCES, width 0 for a vector of one value
- * a row; F32, U8 or S32. */
+/* A buffer of the plan, owned by it (never free it): `rows` PGEE_TOKENS, PGEE_SEQUENCES or PGEE_MARKED, width 0 for a vector of
+ * one value a row; F32, U8 or S32. */
 int pgee_plan_buffer(pgee_plan *p, pgee_tensor **out, int dtype, int rows, int64_t width);
 /* Appends an operator; its args are checked and copied, its weights held. */
 int pgee_plan_push(pgee_plan *p, int op, const void *args);
 /* Ends building. `outputs` keep their memory until the workspace's next run; other buffers share memory once unused. */
 int pgee_plan_seal(pgee_plan *p, const pgee_tensor *const *outputs, int count);
-/* Bytes of a workspace for up to T tokens in B sequences of at most S tokens, with the threads in force. */
-int pgee_plan_bytes(const pgee_plan *p, int64_t T, int64_t B, int64_t S, int64_t *bytes);
+/* Bytes of a workspace for up to T tokens in B sequences of at most S tokens, R of them marked, with the threads in force. */
+int pgee_plan_bytes(const pgee_plan *p, int64_t T, int64_t B, int64_t S, int64_t R, int64_t *bytes);
 int64_t pgee_plan_steps(const pgee_plan *p);
 /* The operator of step i. */
 int pgee_plan_op(const pgee_plan *p, int64_t i);
@@ -403,17 +422,17 @@ int pgee_plan_op(const pgee_plan *p, int64_t i);
 int pgee_plan_work(const pgee_plan *p, const pgee_batch *batch, int threads, int64_t *multiply_adds);
 
 /* Holds the plan. One allocation, for as many threads as are in force now: a run uses no more of them. */
-int pgee_workspace_new(pgee_workspace **out, const pgee_plan *p, int64_t T, int64_t B, int64_t S);
+int pgee_workspace_new(pgee_workspace **out, const pgee_plan *p, int64_t T, int64_t B, int64_t S, int64_t R);
 void pgee_workspace_free(pgee_workspace *w);
 int64_t pgee_workspace_bytes(const pgee_workspace *w);
 /* The plan's. */
 int64_t pgee_workspace_steps(const pgee_workspace *w);
-/* Runs the plan on a batch within the workspace's capacity. Ids, types and starts are checked first. T = 0 is a run that
- * does nothing. */
+/* Runs the plan on a batch within the workspace's capacity. Ids, types, starts and marked rows are checked first. T = 0 is a run
+ * that does nothing. */
 int pgee_workspace_run(pgee_workspace *w, const pgee_batch *batch);
 /* The same, and the seconds that each step took, [steps]. */
 int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *seconds);
-/* An output of the last run: a view of T or B rows in the workspace, valid until its next run. `buffer` is the plan's. */
+/* An output of the last run: a view of T, B or R rows in the workspace, valid until its next run. `buffer` is the plan's. */
 int pgee_workspace_output(pgee_tensor **out, const pgee_workspace *w, const pgee_tensor *buffer);
 
 #pragma GCC visibility pop

@@ -79,8 +79,8 @@ static int grow(void **items, int64_t count, int64_t *room, int64_t item_bytes) 
 int pgee_plan_buffer(pgee_plan *p, pgee_tensor **out, int dtype, int rows, int64_t width) {
   NEED(p, out);
   TRY(expect_open(p));
-  if (rows != PGEE_TOKENS && rows != PGEE_SEQUENCES)
-    return fail(PGEE_ARGUMENT, "a buffer's rows are %d, expected PGEE_TOKENS or PGEE_SEQUENCES", rows);
+  if (rows < PGEE_TOKENS || rows > PGEE_MARKED)
+    return fail(PGEE_ARGUMENT, "a buffer's rows are %d, expected PGEE_TOKENS, PGEE_SEQUENCES or PGEE_MARKED", rows);
   if (width < 0 || width > INT32_MAX)
     return fail(PGEE_ARGUMENT, "a buffer %lld wide, expected 0 to %d", (long long)width, INT32_MAX);
   if (dtype != PGEE_F32 && dtype != PGEE_U8 && dtype != PGEE_S32)
@@ -184,9 +184,9 @@ int pgee_plan_op(const pgee_plan *p, int64_t i) { return p && i >= 0 && i < p->s
 
 static int too_large(void) { return fail(PGEE_ARGUMENT, "a workspace for so many tokens or sequences is larger than memory"); }
 
-static int buffer_bytes(const pgee_tensor *t, int64_t T, int64_t B, int64_t *bytes) {
+static int buffer_bytes(const pgee_tensor *t, const capacity *room, int64_t *bytes) {
   int64_t n;
-  if (__builtin_mul_overflow(t->rows == PGEE_TOKENS ? T : B, t->stride * pgee_dtype_bytes(t->dtype), &n) || n > INT64_MAX / 4)
+  if (__builtin_mul_overflow(rows_in(t, room->T, room->B, room->R), t->stride * pgee_dtype_bytes(t->dtype), &n) || n > INT64_MAX / 4)
     return too_large();
   *bytes = round_up(n, 64);
   return PGEE_OK;
@@ -223,9 +223,9 @@ static void sort_by_size(int64_t *order, const int64_t *sizes, int64_t count) {
   }
 }
 
-static int place(const pgee_plan *p, int64_t T, int64_t B, int64_t *offsets, int64_t *sizes, int64_t *order, int64_t *bytes) {
+static int place(const pgee_plan *p, const capacity *room, int64_t *offsets, int64_t *sizes, int64_t *order, int64_t *bytes) {
   for (int64_t i = 0; i < p->buffer_count; i++)
-    TRY(buffer_bytes(p->buffers[i].t, T, B, &sizes[i]));
+    TRY(buffer_bytes(p->buffers[i].t, room, &sizes[i]));
   sort_by_size(order, sizes, p->buffer_count);
   *bytes = 0;
   for (int64_t j = 0; j < p->buffer_count; j++) {
@@ -239,20 +239,20 @@ static int place(const pgee_plan *p, int64_t T, int64_t B, int64_t *offsets, int
   return PGEE_OK;
 }
 
-int plan_layout(const pgee_plan *p, int64_t T, int64_t B, int64_t *offsets, int64_t *bytes) {
+int plan_layout(const pgee_plan *p, const capacity *room, int64_t *offsets, int64_t *bytes) {
   int64_t *sizes = mem_array(2 * p->buffer_count, sizeof *sizes);
   if (!sizes)
     return PGEE_MEMORY;
-  int status = place(p, T, B, offsets, sizes, sizes + p->buffer_count, bytes);
+  int status = place(p, room, offsets, sizes, sizes + p->buffer_count, bytes);
   mem_free(sizes);
   return status;
 }
 
-int plan_scratch(const pgee_plan *p, int64_t T, int64_t S, int64_t *bytes) {
+int plan_scratch(const pgee_plan *p, const capacity *room, int64_t *bytes) {
   *bytes = 0;
   for (int64_t i = 0; i < p->step_count; i++) {
     const step *s = &p->steps[i];
-    int64_t wanted = s->o->scratch ? s->o->scratch(s->args, T, S) : 0;
+    int64_t wanted = s->o->scratch ? s->o->scratch(s->args, room->T, room->S) : 0;
     if (wanted > INT64_MAX / 1024)
       return too_large();
     if (wanted > *bytes)

@@ -32,15 +32,20 @@ struct pgee_plan {
   int sealed;
 };
 
+/* What a workspace has room for: T tokens in B sequences of at most S, R of them marked. */
+typedef struct capacity {
+  int64_t T, B, S, R;
+} capacity;
+
 pgee_plan *plan_hold(const pgee_plan *p);
 /* The number of a buffer; -1 for a tensor that is none of the plan's. */
 int64_t plan_find(const pgee_plan *p, const pgee_tensor *t);
 /* Nothing to report unless the plan is sealed. */
 int plan_expect_sealed(const pgee_plan *p);
 /* The most that a step needs of scratch for each thread, a multiple of 64. */
-int plan_scratch(const pgee_plan *p, int64_t T, int64_t S, int64_t *bytes);
+int plan_scratch(const pgee_plan *p, const capacity *room, int64_t *bytes);
 /* Places all buffers: offsets[buffer_count] from the first byte, multiples of 64, and the bytes of all. */
-int plan_layout(const pgee_plan *p, int64_t T, int64_t B, int64_t *offsets, int64_t *bytes);
+int plan_layout(const pgee_plan *p, const capacity *room, int64_t *offsets, int64_t *bytes);
 /* What only a run can check: ids in range and so on. S is the batch's longest sequence. */
 int plan_check_batch(const pgee_plan *p, const pgee_batch *batch, int64_t S);
 

@@ -10,8 +10,8 @@
 static int check(const void *args) {
   const pgee_quantize_args *a = args;
   TRY(tensor_expect(a->x, "x", PGEE_F32, 2, -1, -1));
-  if (a->quantize.mode == PGEE_DYNAMIC_SEQUENCE && a->x->rows == PGEE_SEQUENCES)
-    return fail(PGEE_ARGUMENT, "x has a row for each sequence already: quantize it per token");
+  if (a->quantize.mode == PGEE_DYNAMIC_SEQUENCE && a->x->rows > PGEE_TOKENS)
+    return fail(PGEE_ARGUMENT, "x has no row for each token: quantize it per token");
   unsigned modes = 1u << PGEE_STATIC | 1u << PGEE_DYNAMIC_TOKEN | 1u << PGEE_DYNAMIC_SEQUENCE;
   return quantizer_check(&a->quantize, modes, a->x, a->x->shape[1]);
 }

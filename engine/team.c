@@ -234,6 +234,7 @@ static void describe_batch(context *c, const pgee_batch *batch) {
     return;
   c->T = batch->T;
   c->B = batch->B;
+  c->R = batch->R;
   for (int64_t b = 0; b < batch->B; b++)
     if (c->S < batch->starts[b + 1] - batch->starts[b])
       c->S = batch->starts[b + 1] - batch->starts[b];

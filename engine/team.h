@@ -17,7 +17,7 @@ typedef struct context {
   int thread, threads;     /* 0 <= thread < threads */
   const kernels *k;        /* the ISA in force when the phase began */
   const pgee_batch *batch; /* may be NULL */
-  int64_t T, B, S;         /* of the batch; 0 without one */
+  int64_t T, B, S, R;      /* of the batch; 0 without one */
   char *scratch;           /* of this thread, aligned to 64, as large as the operator's scratch() asked for */
   char *shared;            /* thread 0's scratch */
   int64_t step;            /* of a plan; 0 elsewhere */

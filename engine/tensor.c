@@ -401,9 +401,10 @@ int tensor_expect(const pgee_tensor *t, const char *what, int dtype, int ndim, i
       (width < 0 || tensor_width(t) == width))
     return PGEE_OK;
   return fail(PGEE_ARGUMENT, "%s is %s %s%s, expected %s", what, dtypes[t->dtype].name,
-              !buffer                  ? ""
-              : t->rows == PGEE_TOKENS ? "[T]"
-                                       : "[B]",
+              !buffer                     ? ""
+              : t->rows == PGEE_TOKENS    ? "[T]"
+              : t->rows == PGEE_SEQUENCES ? "[B]"
+                                          : "[R]",
               shape_print(t->ndim - buffer, t->shape + buffer).text, expected.text);
 }
 

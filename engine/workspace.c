@@ -14,8 +14,8 @@
 struct pgee_workspace {
   pgee_tensor *memory; /* that this lies in */
   pgee_plan *plan;
-  int64_t T, B, S; /* capacity */
-  int threads;     /* that there is scratch for */
+  capacity room;
+  int threads; /* that there is scratch for */
   int64_t scratch_bytes;
   pgee_tensor *tensors; /* [buffers] */
   void **args;          /* [steps] */
@@ -37,10 +37,10 @@ static int64_t args_bytes(const pgee_plan *p) {
   return bytes;
 }
 
-static int lay_out(layout *l, const pgee_plan *p, int64_t T, int64_t B, int64_t S, int threads) {
+static int lay_out(layout *l, const pgee_plan *p, const capacity *room, int threads) {
   int64_t buffers, all_scratch;
-  TRY(plan_layout(p, T, B, l->offsets, &buffers));
-  TRY(plan_scratch(p, T, S, &l->scratch_bytes));
+  TRY(plan_layout(p, room, l->offsets, &buffers));
+  TRY(plan_scratch(p, room, &l->scratch_bytes));
   l->tensors = round_up((int64_t)sizeof(pgee_workspace), 64);
   l->args = round_up(l->tensors + p->buffer_count * (int64_t)sizeof(pgee_tensor), 64);
   l->buffers = round_up(l->args + args_bytes(p), 64);
@@ -51,24 +51,26 @@ static int lay_out(layout *l, const pgee_plan *p, int64_t T, int64_t B, int64_t 
   return PGEE_OK;
 }
 
-static int check_capacity(const pgee_plan *p, int64_t T, int64_t B, int64_t S) {
+static int is_count(int64_t n) { return n >= 0 && n <= INT32_MAX; }
+
+static int check_capacity(const pgee_plan *p, const capacity *room) {
   TRY(plan_expect_sealed(p));
-  if (T < 0 || T > INT32_MAX || B < 0 || B > INT32_MAX || S < 0 || S > INT32_MAX)
-    return fail(PGEE_ARGUMENT, "a workspace for %lld tokens in %lld sequences of up to %lld tokens", (long long)T, (long long)B,
-                (long long)S);
+  if (!is_count(room->T) || !is_count(room->B) || !is_count(room->S) || !is_count(room->R))
+    return fail(PGEE_ARGUMENT, "a workspace for %lld tokens in %lld sequences of up to %lld tokens, %lld marked",
+                (long long)room->T, (long long)room->B, (long long)room->S, (long long)room->R);
   return PGEE_OK;
 }
 
 /* Calls use(l, ...) with the layout of a capacity, and frees what the layout holds. */
 static int with_layout(int (*use)(const layout *l, void *to, const pgee_plan *p, int threads), void *to, const pgee_plan *p,
-                       int64_t T, int64_t B, int64_t S) {
+                       const capacity *room) {
   int threads;
-  TRY(check_capacity(p, T, B, S));
+  TRY(check_capacity(p, room));
   TRY(pgee_threads(&threads));
   layout l = {.offsets = mem_array(p->buffer_count, sizeof *l.offsets)};
   if (!l.offsets)
     return PGEE_MEMORY;
-  int status = lay_out(&l, p, T, B, S, threads);
+  int status = lay_out(&l, p, room, threads);
   if (status == PGEE_OK)
     status = use(&l, to, p, threads);
   mem_free(l.offsets);
@@ -86,9 +88,9 @@ static int take_bytes(const layout *l, void *to, const pgee_plan *p, int threads
   return PGEE_OK;
 }
 
-int pgee_plan_bytes(const pgee_plan *p, int64_t T, int64_t B, int64_t S, int64_t *bytes) {
+int pgee_plan_bytes(const pgee_plan *p, int64_t T, int64_t B, int64_t S, int64_t R, int64_t *bytes) {
   NEED(p, bytes);
-  return with_layout(take_bytes, bytes, p, T, B, S);
+  return with_layout(take_bytes, bytes, p, &(capacity){T, B, S, R});
 }
 
 static void bind_tensors(pgee_workspace *w, const layout *l, char *block) {
@@ -133,13 +135,12 @@ static int make(const layout *l, void *to, const pgee_plan *p, int threads) {
   return PGEE_OK;
 }
 
-int pgee_workspace_new(pgee_workspace **out, const pgee_plan *p, int64_t T, int64_t B, int64_t S) {
+int pgee_workspace_new(pgee_workspace **out, const pgee_plan *p, int64_t T, int64_t B, int64_t S, int64_t R) {
   NEED(out, p);
   pgee_workspace *w;
-  TRY(with_layout(make, &w, p, T, B, S));
-  w->T = T;
-  w->B = B;
-  w->S = S;
+  const capacity room = {T, B, S, R};
+  TRY(with_layout(make, &w, p, &room));
+  w->room = room;
   *out = w;
   return PGEE_OK;
 }
@@ -199,17 +200,22 @@ static void run_steps(void *work, const context *common) {
 
 static int check_batch(const pgee_workspace *w, const pgee_batch *batch) {
   int64_t S;
+  const capacity *room = &w->room;
   TRY(batch_check(batch, &S));
-  if (batch->T > w->T || batch->B > w->B || S > w->S)
+  if (batch->T > room->T || batch->B > room->B || S > room->S)
     return fail(PGEE_ARGUMENT,
                 "a batch of %lld tokens in %lld sequences, the longest of %lld, in a workspace for %lld in %lld of up to %lld",
-                (long long)batch->T, (long long)batch->B, (long long)S, (long long)w->T, (long long)w->B, (long long)w->S);
+                (long long)batch->T, (long long)batch->B, (long long)S, (long long)room->T, (long long)room->B,
+                (long long)room->S);
+  if (batch->R > room->R)
+    return fail(PGEE_ARGUMENT, "a batch with %lld marked tokens in a workspace for %lld", (long long)batch->R,
+                (long long)room->R);
   return plan_check_batch(w->plan, batch, S);
 }
 
-static void set_rows(pgee_workspace *w, int64_t T, int64_t B) {
+static void set_rows(pgee_workspace *w, const pgee_batch *batch) {
   for (int64_t i = 0; i < w->plan->buffer_count; i++)
-    w->tensors[i].shape[0] = w->tensors[i].rows == PGEE_TOKENS ? T : B;
+    w->tensors[i].shape[0] = rows_in(&w->tensors[i], batch->T, batch->B, batch->R);
 }
 
 int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *seconds) {
@@ -217,7 +223,7 @@ int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *s
   TRY(check_batch(w, batch));
   if (pgee_interrupted())
     return fail(PGEE_INTERRUPTED, "interrupted before the first step");
-  set_rows(w, batch->T, batch->B);
+  set_rows(w, batch);
   if (batch->T > 0)
     return team_run(run_steps, &(run){w, seconds}, w->threads, batch, w->scratch, w->scratch_bytes);
   for (int64_t i = 0; seconds && i < w->plan->step_count; i++)

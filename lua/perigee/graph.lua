@@ -3,9 +3,9 @@
 -- A model definition (models/*.lua) is a function that calls the methods below; passes (passes/*.lua) take a graph and return a
 -- new one. A node is a table:
 --
---   op       "embed", "linear", "attention", "add", "norm", "activation", "pool", and "quantize", "observe" from passes
+--   op       "embed", "linear", "attention", "add", "norm", "activation", "pool", "gather", and "quantize", "observe" from passes
 --   inputs   the nodes that it reads
---   rows     what its rows count: "tokens" or "sequences"
+--   rows     what its rows count: "tokens", "sequences", or "marked": the tokens that a batch marks
 --   width    features in a row
 --   head     true in what is pushed after g.in_head was set: it belongs to a task's head, not to the encoder
 --   ...      the fields that its method sets; passes add their own
@@ -104,6 +104,15 @@ end
 --- One row for each sequence. mode: "first", "mean", "max", "mean_sqrt", "last".
 function Graph:pool(x, mode)
   return self:push { op = "pool", inputs = { x }, rows = "sequences", width = x.width, mode = mode }
+end
+
+--- The rows of some tokens. mode: "first", that of each sequence; "marked", those that the batch marks.
+function Graph:gather(x, mode)
+  local rows = ({ first = "sequences", marked = "marked" })[mode]
+  if not rows or x.rows ~= "tokens" then
+    error(("gather %s of [%s][%d], expected first or marked of tokens"):format(tostring(mode), x.rows, x.width), 2)
+  end
+  return self:push { op = "gather", inputs = { x }, rows = rows, width = x.width, mode = mode }
 end
 
 ---- What a pass calls -------------------------------------------------------------------------------------------------

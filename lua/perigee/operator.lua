@@ -26,6 +26,8 @@ local POOLS = {
   last = C.PGEE_POOL_LAST,
 }
 
+local GATHERS = { first = C.PGEE_GATHER_FIRST, marked = C.PGEE_GATHER_MARKED }
+
 --- mode: "static" (zero, m), "token" or "sequence" (row_scale, row_zero are written). See pgee_quantizer.
 local QUANTIZER = {
   mode = MODES, symmetric = "flag", zero = "number", m = "tensor", q = "tensor", row_scale = "tensor", row_zero = "tensor",
@@ -64,6 +66,9 @@ local operators = {
   },
   unit = {
     code = C.PGEE_UNIT, args = ffi.typeof "pgee_unit_args", fields = { x = "tensor", y = "tensor" },
+  },
+  gather = {
+    code = C.PGEE_GATHER, args = ffi.typeof "pgee_gather_args", fields = { x = "tensor", mode = GATHERS, y = "tensor" },
   },
   observe = {
     code = C.PGEE_OBSERVE, args = ffi.typeof "pgee_observe_args", fields = { x = "tensor", observer = "observer" },

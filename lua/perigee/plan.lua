@@ -57,12 +57,39 @@ local function flatten(lists, starts, T, what)
   return flat
 end
 
---- A packed batch from a list of sequences, each a list of token ids, and their types (the same shape, or nil: all 0).
--- Fields: T tokens, B sequences, S the longest; c, the struct that C takes.
-function M.batch(ids, types)
+-- The struct that C takes of a batch, in its field c.
+local function with_struct(batch)
+  batch.c = ffi.new("pgee_batch", batch.T, batch.B, batch.ids, batch.types, batch.starts, batch.R, batch.rows)
+  return setmetatable(batch, Batch)
+end
+
+-- Tokens of the batch, int32_t [R], from their places in each sequence, counted from 1. How many there are.
+local function marked_rows(marks, starts)
+  local rows, R = {}, 0
+  for b, places in ipairs(marks) do
+    for i, place in ipairs(type(places) == "table" and places or {}) do
+      local after = i > 1 and places[i - 1] or 0
+      if type(place) ~= "number" or place % 1 ~= 0 or place <= after or place > starts[b] - starts[b - 1] then
+        error(("marks[%d][%d] is %s, expected ascending places in a sequence of %d tokens"):format(b, i, pgee.describe(place),
+          starts[b] - starts[b - 1]), 3)
+      end
+      R = R + 1
+      rows[R] = starts[b - 1] + place - 1
+    end
+  end
+  return int32s(math.max(R, 1), rows), R
+end
+
+--- A packed batch from a list of sequences, each a list of token ids, and their types (the same shape, or nil: all 0). marks: for
+-- each sequence a list of the places, counted from 1, of the tokens that are marked, or nil: none.
+-- Fields: T tokens, B sequences, S the longest, R marked tokens; c, the struct that C takes.
+function M.batch(ids, types, marks)
   if type(ids) ~= "table" or (types ~= nil and (type(types) ~= "table" or #types ~= #ids)) then
     error(("a batch of %s and %s, expected a list of sequences and as many of types, or nil"):format(pgee.describe(ids),
       pgee.describe(types)), 2)
+  end
+  if marks ~= nil and (type(marks) ~= "table" or #marks ~= #ids) then
+    error(("marks is %s, expected a list of places for each sequence"):format(pgee.describe(marks)), 2)
   end
   local starts = int32s(#ids + 1)
   local S = 0
@@ -78,18 +105,18 @@ function M.batch(ids, types)
   local batch = { T = T, B = #ids, S = S, starts = starts }
   batch.ids = flatten(ids, starts, T, "ids")
   batch.types = types and flatten(types, starts, T, "types")
-  batch.c = ffi.new("pgee_batch", T, #ids, batch.ids, batch.types, starts)
-  return setmetatable(batch, Batch)
+  batch.rows, batch.R = marked_rows(marks or {}, starts)
+  return with_struct(batch)
 end
 
---- For modules: the same over arrays of C, which the caller keeps alive: starts int32_t [B + 1], ids and types int32_t [T].
-function M.packed_batch(B, starts, ids, types)
-  local batch = { T = starts[B], B = B, S = 0, starts = starts, ids = ids, types = types }
+--- For modules: the same over arrays of C, which the caller keeps alive: starts int32_t [B + 1], ids and types int32_t [T], and
+-- the R marked tokens, int32_t [R], or nil.
+function M.packed_batch(B, starts, ids, types, R, rows)
+  local batch = { T = starts[B], B = B, S = 0, starts = starts, ids = ids, types = types, R = R or 0, rows = rows }
   for b = 1, B do
     batch.S = math.max(batch.S, starts[b] - starts[b - 1])
   end
-  batch.c = ffi.new("pgee_batch", batch.T, B, ids, types, starts)
-  return setmetatable(batch, Batch)
+  return with_struct(batch)
 end
 
 local function batch_of(batch, level)
@@ -107,7 +134,7 @@ buffer.__tostring = function(b)
   return ("buffer %s [%s]%s"):format(b.dtype, b.rows, b.width > 0 and ("[%d]"):format(b.width) or "")
 end
 
-local ROWS = { tokens = C.PGEE_TOKENS, sequences = C.PGEE_SEQUENCES }
+local ROWS = { tokens = C.PGEE_TOKENS, sequences = C.PGEE_SEQUENCES, marked = C.PGEE_MARKED }
 
 -- ---- Plans -----------------------------------------------------------------------------------------------------------------
 
@@ -120,8 +147,8 @@ function M.new()
   return plans.wrap(out[0])
 end
 
---- A buffer of the plan: dtype as tensors spell it; rows "tokens" or "sequences"; width values a row, 0 (default) for a vector of
--- one value a row. It is a name for memory that workspaces have. Fields: dtype, rows, width.
+--- A buffer of the plan: dtype as tensors spell it; rows "tokens", "sequences" or "marked"; width values a row, 0 (default) for
+-- a vector of one value a row. It is a name for memory that workspaces have. Fields: dtype, rows, width.
 function Plan.buffer(p, dtype, rows, width)
   local h = plans.handle(p, "plan")
   local code = tensor.code(dtype)
@@ -161,20 +188,20 @@ function Plan.seal(p, outputs)
   return p
 end
 
-local CAPACITY = { tokens = true, sequences = true, longest = true }
+local CAPACITY = { tokens = true, sequences = true, longest = true, marked = true }
 
--- tokens, sequences, longest of a capacity table.
+-- tokens, sequences, longest, marked of a capacity table.
 local function capacity(given, level)
   options.check(given, CAPACITY, "capacity", level + 1)
   return integer(given.tokens, "tokens", 0, level + 1), integer(given.sequences, "sequences", 0, level + 1),
-    integer(given.longest or given.tokens, "longest", 0, level + 1)
+    integer(given.longest or given.tokens, "longest", 0, level + 1), integer(given.marked or 0, "marked", 0, level + 1)
 end
 
---- Bytes of a workspace of this capacity: { tokens =, sequences =, longest = (tokens) }.
+--- Bytes of a workspace of this capacity: { tokens =, sequences =, longest = (tokens), marked = (0) }.
 function Plan.bytes(p, given)
   local h = plans.handle(p, "plan")
-  local T, B, S = capacity(given, 1)
-  check(C.pgee_plan_bytes(h, T, B, S, out_bytes))
+  local T, B, S, R = capacity(given, 1)
+  check(C.pgee_plan_bytes(h, T, B, S, R, out_bytes))
   return tonumber(out_bytes[0])
 end
 
@@ -209,12 +236,12 @@ end
 local Workspace = {}
 local workspaces
 
---- Memory to run the plan in, for batches of up to this capacity: { tokens =, sequences =, longest = (tokens) }. The number of
--- threads is the one in force now; a later run uses fewer if fewer are in force then.
+--- Memory to run the plan in, for batches of up to this capacity: { tokens =, sequences =, longest = (tokens), marked = (0) }.
+-- The number of threads is the one in force now; a later run uses fewer if fewer are in force then.
 function Plan.workspace(p, given)
   local h = plans.handle(p, "plan")
-  local T, B, S = capacity(given, 1)
-  check(C.pgee_workspace_new(out_workspace, h, T, B, S))
+  local T, B, S, R = capacity(given, 1)
+  check(C.pgee_workspace_new(out_workspace, h, T, B, S, R))
   return workspaces.wrap(out_workspace[0])
 end
 
@@ -236,7 +263,7 @@ function Workspace.profile(w, batch)
   return list
 end
 
---- An output of the last run: a view of one row for each token or sequence, valid until the next run.
+--- An output of the last run: a view of one row for each token, sequence or marked token, valid until the next run.
 function Workspace.output(w, b)
   check(C.pgee_workspace_output(out_tensor, workspaces.handle(w, "workspace"), buffer_handle(b, "output", 1)))
   return tensor.wrap(out_tensor[0])

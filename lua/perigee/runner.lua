@@ -38,11 +38,12 @@ end
 -- A workspace that the batch fits in.
 local function workspace(self, batch)
   local room = self.room
-  if not room or batch.T > room.tokens or batch.B > room.sequences or batch.S > room.longest then
-    room = room or { tokens = 32, sequences = 8, longest = 32 }
+  if not room or batch.T > room.tokens or batch.B > room.sequences or batch.S > room.longest or batch.R > room.marked then
+    room = room or { tokens = 32, sequences = 8, longest = 32, marked = 0 }
     room = {
       tokens = power_of_two(math.max(batch.T, room.tokens)), sequences = power_of_two(math.max(batch.B, room.sequences)),
       longest = power_of_two(math.max(batch.S, room.longest)),
+      marked = batch.R > 0 and power_of_two(math.max(batch.R, room.marked)) or room.marked,
     }
     if self.workspace then
       self.workspace:release()
@@ -54,31 +55,52 @@ local function workspace(self, batch)
   return self.workspace
 end
 
--- Sequences first to last (from 0, last excluded) of a batch of inputs.lua, as the engine takes them.
+-- How many of a batch's marked tokens come before this one.
+local function marks_before(batch, token)
+  local low, high = 0, batch.R or 0
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if batch.rows[middle] < token then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  return low
+end
+
+-- Sequences first to last (from 0, last excluded) of a batch of inputs.lua, as the engine takes them; and the first of its marks.
 local function packed(batch, first, last)
   local token, starts = batch.starts[first], ffi.new("int32_t[?]", last - first + 1)
   for i = first, last do
     starts[i - first] = batch.starts[i] - token
   end
-  return plan.packed_batch(last - first, starts, batch.ids + token, batch.types + token)
+  local mark = marks_before(batch, token)
+  local R = marks_before(batch, batch.starts[last]) - mark
+  local rows = R > 0 and ffi.new("int32_t[?]", R) or nil
+  for i = 0, R - 1 do
+    rows[i] = batch.rows[mark + i] - token
+  end
+  return plan.packed_batch(last - first, starts, batch.ids + token, batch.types + token, R, rows), mark
 end
 
--- Calls f(space, chunk, first, last) for each chunk of a batch of inputs.lua, with a workspace that it fits in.
+-- Calls f(space, chunk, first, last, mark) for each chunk of a batch of inputs.lua, with a workspace that it fits in.
 local function each_chunk(self, batch, f)
   for first, last in batch:chunks(self.budget or default_budget()) do
-    local chunk = packed(batch, first, last)
-    f(workspace(self, chunk), chunk, first, last)
+    local chunk, mark = packed(batch, first, last)
+    f(workspace(self, chunk), chunk, first, last, mark)
   end
 end
 
---- Runs a batch of inputs.lua. For each chunk, visit(output, first, last, token) is called: output(name) is the tensor of that
--- output, valid until visit returns; first to last (excluded, from 0) are its sequences, token the first one's first token.
+--- Runs a batch of inputs.lua. For each chunk, visit(output, first, last, token, mark) is called: output(name) is the tensor of
+-- that output, valid until visit returns; first to last (excluded, from 0) are its sequences, token the first one's first token,
+-- mark the number of marked tokens before it.
 function Runner:run(batch, visit)
-  each_chunk(self, batch, function(space, chunk, first, last)
+  each_chunk(self, batch, function(space, chunk, first, last, mark)
     space:run(chunk)
     visit(function(name)
       return space:output(self.outputs[name])
-    end, first, last, batch.starts[first])
+    end, first, last, batch.starts[first], mark)
   end)
 end
 

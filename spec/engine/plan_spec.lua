@@ -253,7 +253,7 @@ describe("building a plan refuses", function()
   end
 
   it("buffers of strange shapes", function()
-    refuses("buffer: rows is the string 'words', expected one of sequences, tokens", p.buffer, p, "F32", "words", 3)
+    refuses("buffer: rows is the string 'words', expected one of marked, sequences, tokens", p.buffer, p, "F32", "words", 3)
     refuses("'F8', expected", p.buffer, p, "F8", "tokens", 3)
     refuses("a buffer of type 1, expected F32, U8 or I32", p.buffer, p, "F16", "tokens", 3)
     refuses("buffer: width is -1, expected an integer of at least 0", p.buffer, p, "F32", "tokens", -1)
@@ -279,7 +279,7 @@ describe("building a plan refuses", function()
     refuses("norm: y has a row for each sequence, expected a row for each token", p.norm, p,
       { x = x, gamma = weights.gamma, beta = weights.beta, y = v })
     refuses("embed: word is F32 [1][3], expected", p.embed, p, { word = engine.matrix(1, 3), y = x })
-    refuses("embed: y has a row for each sequence, expected one for each token", p.embed, p, { word = weights.word, y = v })
+    refuses("embed: y has a row for each sequence, expected a row for each token", p.embed, p, { word = weights.word, y = v })
     refuses("linear: w is missing, expected a packed weight", p.linear, p, {})
     refuses("attention: qkv is 48 wide, expected 3 times a multiple of 5 heads", p.attention, p, { qkv = x, heads = 5, y = y })
     refuses("pool: pooling goes from a row for each token, x, to a row for each sequence, y", p.pool, p,
@@ -449,7 +449,7 @@ describe("a workspace", function()
     w:run(plan.batch(sequences { 6, 4 }))
     assert.error_matches(function() p:workspace { tokens = -1, sequences = 1 } end,
       "tokens is -1, expected an integer of at least 0", 1, true)
-    assert.error_matches(function() p:workspace { token = 1 } end, "capacity has no option token, only longest, seq")
+    assert.error_matches(function() p:workspace { token = 1 } end, "capacity has no option token, only longest, marked, seq")
     assert.error_matches(function() w:run { { 1, 2 } } end, "batch is a table, expected one that plan.batch made")
   end)
 

@@ -120,7 +120,7 @@ static void run(pgee_workspace *w) {
 
 static void *runs(void *unused) {
   pgee_workspace *w;
-  OK(pgee_workspace_new(&w, plan, T, B, S));
+  OK(pgee_workspace_new(&w, plan, T, B, S, 0));
   for (int i = 0; i < RUNS; i++)
     run(w);
   pgee_workspace_free(w);
@@ -177,7 +177,7 @@ int main(void) {
   build();
   OK(pgee_threads_set(1));
   pgee_workspace *w;
-  OK(pgee_workspace_new(&w, plan, T, B, S));
+  OK(pgee_workspace_new(&w, plan, T, B, S, 0));
   OK(pgee_workspace_run(w, &batch));
   pgee_tensor *y;
   OK(pgee_workspace_output(&y, w, pooled));

@@ -138,6 +138,10 @@ function push.pool(p, node, value, c)
   p:pool { x = c.values[node.inputs[1]].y, mode = node.mode, y = value.y }
 end
 
+function push.gather(p, node, value, c)
+  p:gather { x = c.values[node.inputs[1]].y, mode = node.mode, y = value.y }
+end
+
 function push.observe(p, node, _, c)
   p:observe { x = c.values[node.inputs[1]].y, observer = c.observers[node.site.name] }
 end
