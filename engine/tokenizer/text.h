@@ -19,7 +19,7 @@ typedef struct text {
   char *bytes; /* NULL while there is no room */
   span *spans;
   int64_t length, capacity;
-  int32_t origin; /* what is put in before everything has the span (origin, origin) */
+  int32_t origin; /* what is put in before everything has the span (origin, origin); the caller sets it */
 } text;
 
 void text_free(text *t);
@@ -44,7 +44,7 @@ typedef struct edits {
 void edits_free(edits *e);
 int edits_put(edits *e, uint32_t c, int32_t change);
 /* Appends to `out` what the edits make of in[begin] to in[end - 1], of which the first `dropped` bytes are gone before the first
- * edit. What is put in before everything has the span of the byte before `begin`, as long as begin > 0. */
+ * edit. What is put in before everything has the span of the byte before `begin`, or (origin, origin) where that is 0. */
 int text_edit(text *out, const text *in, int64_t begin, int64_t end, int64_t dropped, const edits *e);
 
 #endif

@@ -1,0 +1,40 @@
+/* model.c: the lists that models fill, and memory that lasts for a call. See model.h. */
+#include "model.h"
+
+#include "../memory.h"
+#include "../status.h"
+
+enum { FIRST_PIECES = 64 };
+
+void pieces_free(pieces *p) {
+  mem_free(p->list);
+  *p = (pieces){0};
+}
+
+int pieces_grow(pieces *p) {
+  int64_t capacity = p->capacity ? p->capacity * 2 : FIRST_PIECES;
+  piece *list = mem_resize(p->list, capacity * (int64_t)sizeof *list);
+  if (!list)
+    return PGEE_MEMORY;
+  p->list = list;
+  p->capacity = capacity;
+  return PGEE_OK;
+}
+
+void scratch_free(scratch *s) {
+  mem_free(s->block);
+  *s = (scratch){0};
+}
+
+void *scratch_room(scratch *s, int64_t bytes) {
+  if (bytes <= s->bytes)
+    return s->block;
+  int64_t room = bytes > 2 * s->bytes ? bytes : 2 * s->bytes;
+  void *block = mem_new(room);
+  if (!block)
+    return NULL;
+  mem_free(s->block);
+  s->block = block;
+  s->bytes = room;
+  return block;
+}
