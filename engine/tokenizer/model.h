@@ -60,6 +60,6 @@ void *scratch_room(scratch *s, int64_t bytes);
  * The precompiled normalizer of SentencePiece:
  *   int charsmap_build(image_writer *w, const char *blob, int64_t bytes);
  *   int charsmap_open(charsmap *m, const image *from);
- *   int charsmap_normalize(const charsmap *m, const text *in, text *out); */
+ *   int charsmap_normalize(const charsmap *m, const spanned *in, spanned *out); */
 
 #endif

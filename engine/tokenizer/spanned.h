@@ -1,4 +1,4 @@
-/* text.h: a text on its way through normalizers, UTF-8 with, for each byte, the bytes of the original text that it comes from.
+/* spanned.h: a text on its way through normalizers, UTF-8 with, for each byte, the bytes of the original text that it comes from.
  *
  *   bytes  h  e  l  l  o
  *   spans  01 12 23 34 45      half open, of whole original characters, in bytes of the text given to encode
@@ -6,8 +6,8 @@
  * A normalizer reads one and appends to another. What it does to characters it says as edits, one for each character of the
  * result: change 0 takes the place of the next character, 1 and more is put in and has the span of what stands before it, -n
  * takes the place of the next one and drops n more. Two texts that went through equal edits have equal spans. */
-#ifndef PERIGEE_TEXT_H
-#define PERIGEE_TEXT_H
+#ifndef PERIGEE_SPANNED_H
+#define PERIGEE_SPANNED_H
 #include <stdint.h>
 
 typedef struct span {
@@ -15,20 +15,20 @@ typedef struct span {
 } span;
 
 /* Begin with zeros, and `origin` where the stretch begins in the original. */
-typedef struct text {
+typedef struct spanned {
   char *bytes; /* NULL while there is no room */
   span *spans;
   int64_t length, capacity;
   int32_t origin; /* what is put in before everything has the span (origin, origin); the caller sets it */
-} text;
+} spanned;
 
-void text_free(text *t);
+void spanned_free(spanned *t);
 /* Room for `more` bytes behind what there is. */
-int text_reserve(text *t, int64_t more);
+int spanned_reserve(spanned *t, int64_t more);
 /* Appends a character; all its bytes have the one span. */
-int text_put(text *t, uint32_t c, span from);
+int spanned_put(spanned *t, uint32_t c, span from);
 /* Appends in[begin] to in[end - 1] as they are. */
-int text_keep(text *t, const text *in, int64_t begin, int64_t end);
+int spanned_keep(spanned *t, const spanned *in, int64_t begin, int64_t end);
 
 typedef struct edit {
   uint32_t c;
@@ -45,6 +45,6 @@ void edits_free(edits *e);
 int edits_put(edits *e, uint32_t c, int32_t change);
 /* Appends to `out` what the edits make of in[begin] to in[end - 1], of which the first `dropped` bytes are gone before the first
  * edit. What is put in before everything has the span of the byte before `begin`, or (origin, origin) where that is 0. */
-int text_edit(text *out, const text *in, int64_t begin, int64_t end, int64_t dropped, const edits *e);
+int spanned_edit(spanned *out, const spanned *in, int64_t begin, int64_t end, int64_t dropped, const edits *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* text.c: texts with spans, and edits. See text.h. */
-#include "text.h"
+/* spanned.c: texts with spans, and edits. See spanned.h. */
+#include "spanned.h"
 
 #include <string.h>
 
@@ -9,13 +9,13 @@
 
 enum { FIRST_CAPACITY = 512, FIRST_EDITS = 256 };
 
-void text_free(text *t) {
+void spanned_free(spanned *t) {
   mem_free(t->spans);
-  *t = (text){0};
+  *t = (spanned){0};
 }
 
 /* | spans | bytes | */
-int text_reserve(text *t, int64_t more) {
+int spanned_reserve(spanned *t, int64_t more) {
   if (t->length + more <= t->capacity)
     return PGEE_OK;
   int64_t capacity = t->capacity ? t->capacity * 2 : FIRST_CAPACITY;
@@ -36,18 +36,18 @@ int text_reserve(text *t, int64_t more) {
   return PGEE_OK;
 }
 
-int text_put(text *t, uint32_t c, span from) {
-  TRY(text_reserve(t, 4));
+int spanned_put(spanned *t, uint32_t c, span from) {
+  TRY(spanned_reserve(t, 4));
   int size = utf8_encode(t->bytes + t->length, c);
   for (int i = 0; i < size; i++)
     t->spans[t->length++] = from;
   return PGEE_OK;
 }
 
-int text_keep(text *t, const text *in, int64_t begin, int64_t end) {
+int spanned_keep(spanned *t, const spanned *in, int64_t begin, int64_t end) {
   if (begin >= end)
     return PGEE_OK;
-  TRY(text_reserve(t, end - begin));
+  TRY(spanned_reserve(t, end - begin));
   memcpy(t->bytes + t->length, in->bytes + begin, (size_t)(end - begin));
   memcpy(t->spans + t->length, in->spans + begin, (size_t)(end - begin) * sizeof(span));
   t->length += end - begin;
@@ -75,19 +75,19 @@ int edits_put(edits *e, uint32_t c, int32_t change) {
 }
 
 /* Where the character after the one at `at` begins. */
-static int64_t after(const text *in, int64_t at, int64_t end) {
+static int64_t after(const spanned *in, int64_t at, int64_t end) {
   uint32_t c;
   return at < end ? at + utf8_decode(in->bytes + at, end - at, &c) : end;
 }
 
-int text_edit(text *out, const text *in, int64_t begin, int64_t end, int64_t dropped, const edits *e) {
+int spanned_edit(spanned *out, const spanned *in, int64_t begin, int64_t end, int64_t dropped, const edits *e) {
   span origin = {in->origin, in->origin};
   int64_t at = begin + dropped;
-  TRY(text_reserve(out, end - begin));
+  TRY(spanned_reserve(out, end - begin));
   for (int64_t i = 0; i < e->count; i++) {
     int32_t change = e->list[i].change;
     int64_t from = change > 0 || at >= end ? at - 1 : at; /* edits that ask for more than there is have the last span */
-    TRY(text_put(out, e->list[i].c, from < 0 ? origin : in->spans[from]));
+    TRY(spanned_put(out, e->list[i].c, from < 0 ? origin : in->spans[from]));
     for (; change <= 0; change++)
       at = after(in, at, end);
   }
