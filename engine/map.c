@@ -1,4 +1,5 @@
-/* map.c: a file mapped read-only. Its pages are shared with every other process that maps it and are read when first touched. */
+/* map.c: a file's bytes: mapped read-only, its pages shared with every other process that maps it and read when first touched; or
+ * a copy in memory. */
 #include "map.h"
 
 #include <errno.h>
@@ -12,8 +13,32 @@
 #include "perigee.h"
 #include "status.h"
 
-/* Maps the open file into m. The caller closes fd whatever comes of it. */
-static int map_descriptor(map *m, int fd) {
+static int map_pages(map *m, int fd) {
+  void *data = mmap(NULL, (size_t)m->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED)
+    return fail(PGEE_SYSTEM, "cannot map '%s' (%lld bytes): %s", m->path, (long long)m->bytes, strerror(errno));
+  m->data = data;
+  return PGEE_OK;
+}
+
+static int map_copy(map *m, int fd) {
+  if (!(m->copy = mem_new(m->bytes)))
+    return PGEE_MEMORY;
+  for (int64_t at = 0; at < m->bytes;) {
+    ssize_t n = pread(fd, m->copy + at, (size_t)(m->bytes - at), at);
+    if (n < 0 && errno != EINTR)
+      return fail(PGEE_SYSTEM, "cannot read '%s': %s", m->path, strerror(errno));
+    if (n == 0)
+      return fail(PGEE_FORMAT, "'%s' was cut off while it was read, at byte %lld of %lld", m->path, (long long)at,
+                  (long long)m->bytes);
+    at += n > 0 ? n : 0;
+  }
+  m->data = m->copy;
+  return PGEE_OK;
+}
+
+/* Takes the bytes of the open file into m. The caller closes fd whatever comes of it. */
+static int map_descriptor(map *m, int fd, int copy) {
   struct stat s;
   if (fstat(fd, &s) != 0)
     return fail(PGEE_SYSTEM, "cannot read the size of '%s': %s", m->path, strerror(errno));
@@ -23,15 +48,11 @@ static int map_descriptor(map *m, int fd) {
     return fail(PGEE_SYSTEM, "cannot open '%s': it is not a regular file", m->path);
   if (s.st_size == 0)
     return fail(PGEE_SYSTEM, "'%s' is empty", m->path);
-  void *data = mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-  if (data == MAP_FAILED)
-    return fail(PGEE_SYSTEM, "cannot map '%s' (%lld bytes): %s", m->path, (long long)s.st_size, strerror(errno));
-  m->data = data;
   m->bytes = s.st_size;
-  return PGEE_OK;
+  return copy ? map_copy(m, fd) : map_pages(m, fd);
 }
 
-int map_open(map **out, const char *path) {
+int map_open(map **out, const char *path, int copy) {
   /* O_NONBLOCK: a pipe must not hang; it is refused once it is open. It means nothing for a regular file. */
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
@@ -40,7 +61,7 @@ int map_open(map **out, const char *path) {
   int status = PGEE_MEMORY;
   if (m && (m->path = mem_string(path))) {
     m->refs = 1;
-    status = map_descriptor(m, fd);
+    status = map_descriptor(m, fd, copy);
   }
   close(fd);
   if (status == PGEE_OK)
@@ -59,8 +80,9 @@ map *map_hold(map *m) {
 void map_free(map *m) {
   if (!m || atomic_fetch_sub(&m->refs, 1) > 1)
     return;
-  if (m->data)
+  if (m->data && !m->copy)
     munmap((void *)m->data, (size_t)m->bytes);
+  mem_free(m->copy);
   mem_free(m->path);
   mem_free(m);
 }

@@ -1,4 +1,4 @@
-/* map.h: a file mapped read-only. Reference counted: every tensor that is a view of it holds it. */
+/* map.h: a file's bytes, mapped read-only or copied. Reference counted: every tensor that is a view of it holds it. */
 #ifndef PERIGEE_MAP_H
 #define PERIGEE_MAP_H
 #include <stdatomic.h>
@@ -8,11 +8,13 @@ typedef struct map {
   _Atomic int64_t refs;
   const char *data;
   int64_t bytes; /* at least 1 */
+  char *copy;    /* what data is, or NULL if it is mapped */
   char *path;
 } map;
 
-/* PGEE_SYSTEM, naming the path, if the file is missing, unreadable, not a regular file or empty. */
-int map_open(map **out, const char *path);
+/* PGEE_SYSTEM, naming the path, if the file is missing, unreadable, not a regular file or empty.
+ * copy: 1 reads it into memory, so that nothing that happens to the file can be seen. */
+int map_open(map **out, const char *path, int copy);
 /* One more reference; m may be NULL. */
 map *map_hold(map *m);
 /* One reference less; the last one unmaps. m may be NULL. */

@@ -94,10 +94,15 @@ void pgee_packed_free(pgee_packed *p) {
 
 static int vector_new(pgee_tensor **out, int dtype, int64_t n) { return pgee_tensor_new(out, dtype, 1, &n); }
 
+/* The size of a panel, and how many there are. The product may be beyond what can be counted: only where all is given. */
+static void packed_measure(pgee_packed *p) {
+  p->panels = p->N / PANEL + (p->N % PANEL > 0);
+  p->panel_bytes = round_up(p->K, p->dtype == PGEE_S8 ? BLOCK_K : F32_K) * PANEL * pgee_dtype_bytes(p->dtype);
+}
+
 static int packed_fill(pgee_packed *p) {
   int element = pgee_dtype_bytes(p->dtype);
-  p->panels = round_up(p->N, PANEL) / PANEL;
-  p->panel_bytes = round_up(p->K, p->dtype == PGEE_S8 ? BLOCK_K : F32_K) * PANEL * element;
+  packed_measure(p);
   TRY(vector_new(&p->bytes_held, p->dtype, p->panels * p->panel_bytes / element));
   TRY(vector_new(&p->zeros_held, PGEE_F32, p->N));
   if (p->dtype == PGEE_S8) {
@@ -306,6 +311,69 @@ int pgee_packed_f32(pgee_packed **out, const pgee_tensor *const *weights, int co
   TRY(weights_check(weights, count));
   packing w = {.weights = weights, .count = count};
   return pack(out, &w, PGEE_F32, pack_f32);
+}
+
+/* ---- Weights that are packed already ------------------------------------------------------------------------------- */
+
+/* Within what bytes from -128 to 127 can add up to: the accumulators begin at -zero * sum and must not overflow. */
+static int check_sums(const pgee_tensor *sums, int64_t K) {
+  const int32_t *sum = sums->data;
+  for (int64_t n = 0; n < sums->shape[0]; n++)
+    if (sum[n] > 127 * K || sum[n] < -128 * K)
+      return fail(PGEE_ARGUMENT, "sum %lld is %d, which %lld weights of 8 bits cannot add up to", (long long)n + 1, sum[n],
+                  (long long)K);
+  return PGEE_OK;
+}
+
+static int check_packed(const pgee_packed *p, const pgee_tensor *bytes, const pgee_tensor *scales, const pgee_tensor *sums) {
+  int64_t total;
+  if (p->N < 1 || p->K < 1 || p->K > MAX_K)
+    return fail(PGEE_ARGUMENT, "a weight [%lld][%lld], expected [N][K] with N of 1 or more and K of 1 to %d", (long long)p->N,
+                (long long)p->K, MAX_K);
+  if (__builtin_mul_overflow(p->panels, p->panel_bytes, &total))
+    return fail(PGEE_ARGUMENT, "N is %lld, which is more than can be counted", (long long)p->N);
+  TRY(tensor_expect(bytes, "bytes", -1, 1, total / pgee_dtype_bytes(p->dtype), -1));
+  TRY(tensor_expect_memory(bytes, "bytes"));
+  if ((uintptr_t)bytes->data % 64 != 0)
+    return fail(PGEE_ARGUMENT, "bytes do not begin at a multiple of 64");
+  if (p->dtype == PGEE_F32 && (scales || sums))
+    return fail(PGEE_ARGUMENT, "an FP32 weight has no %s", scales ? "scales" : "sums");
+  if (p->dtype == PGEE_F32)
+    return PGEE_OK;
+  TRY(tensor_expect(scales, "scales", PGEE_F32, 1, p->N, -1));
+  TRY(tensor_expect_memory(scales, "scales"));
+  TRY(tensor_expect(sums, "sums", PGEE_S32, 1, p->N, -1));
+  TRY(tensor_expect_memory(sums, "sums"));
+  return check_sums(sums, p->K);
+}
+
+int pgee_packed_over(pgee_packed **out, int64_t N, int64_t K, const pgee_tensor *bytes, const pgee_tensor *scales,
+                     const pgee_tensor *sums) {
+  NEED(out, bytes);
+  if (bytes->dtype != PGEE_S8 && bytes->dtype != PGEE_F32)
+    return fail(PGEE_ARGUMENT, "bytes is %s, expected I8 or F32", pgee_dtype_name(bytes->dtype));
+  pgee_packed made = {.refs = 1, .dtype = bytes->dtype, .K = K, .N = N};
+  if (K > 0 && K <= MAX_K && N > 0)
+    packed_measure(&made);
+  TRY(check_packed(&made, bytes, scales, sums));
+  pgee_packed *p = mem_new(sizeof *p);
+  if (!p)
+    return PGEE_MEMORY;
+  *p = made;
+  p->bytes_held = tensor_hold(bytes);
+  p->scales_held = tensor_hold(scales);
+  p->sums_held = tensor_hold(sums);
+  p->bytes = bytes->data;
+  p->scales = scales ? scales->data : NULL;
+  p->sums = sums ? sums->data : NULL;
+  int status = vector_new(&p->zeros_held, PGEE_F32, N);
+  if (status != PGEE_OK) {
+    pgee_packed_free(p);
+    return status;
+  }
+  p->zeros = p->zeros_held->data;
+  *out = p;
+  return PGEE_OK;
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------------------------ */

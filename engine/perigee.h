@@ -146,7 +146,9 @@ typedef struct pgee_safetensors pgee_safetensors;
 /* Maps a file read-only and checks its whole header. PGEE_SYSTEM, or PGEE_FORMAT with what is malformed and where. The file must
  * not change while it is mapped: where it was cut short, reading ends the process (SIGBUS). Replace it by renaming another. */
 int pgee_safetensors_open(pgee_safetensors **out, const char *path);
-/* Views keep the map alive. */
+/* The same over a copy of its bytes in memory: what others do to the file afterwards does not matter. */
+int pgee_safetensors_read(pgee_safetensors **out, const char *path);
+/* Views keep the bytes alive. */
 void pgee_safetensors_free(pgee_safetensors *f);
 int64_t pgee_safetensors_count(const pgee_safetensors *f);
 /* The i-th name in the header's order; NULL past the end. */
@@ -156,6 +158,21 @@ const char *pgee_safetensors_name(const pgee_safetensors *f, int64_t i);
 int pgee_safetensors_tensor(pgee_tensor **out, const pgee_safetensors *f, const char *name);
 /* The value of a key of __metadata__; NULL if there is none. */
 const char *pgee_safetensors_metadata(const pgee_safetensors *f, const char *key);
+
+/* Writes `count` tensors, each with its name, and `pairs` keys and values (in turn) of __metadata__. Equal arguments give equal
+ * bytes: keys and names in the order of their bytes, no spaces but after the header, so that data begins at a multiple of 64; each
+ * tensor at the next one, where need be after a U8 tensor named NAME.filler. Last comes `checksums`, I32: the CRC-32 of all before
+ * the data, then of each tensor in the order of their offsets (a filler is one), zeros, then that of all these, so that they are a
+ * multiple of 16. Rows are written dense.
+ * The file is complete or not there: it is written beside `path`, flushed to the disk, and then takes the place of what was there,
+ * whose permissions it gets. A process that is killed may leave a file .NAME.saving-*, which the next one to write NAME removes. */
+int pgee_safetensors_write(const char *path, const char *const *names, const pgee_tensor *const *tensors, int64_t count,
+                           const char *const *metadata, int64_t pairs);
+/* Checks a file that pgee_safetensors_write made: that its header and each tensor of at most `bytes` bytes (-1: any) have their
+ * checksums, and that tensors begin at multiples of 64. PGEE_FORMAT names what differs. */
+int pgee_safetensors_verify(const pgee_safetensors *f, int64_t bytes);
+/* The checksum that stands in the file, of a tensor, or of the header if name is NULL. */
+int pgee_safetensors_checksum(const pgee_safetensors *f, const char *name, uint32_t *stored);
 
 /* ---- Tokenizer (WordPiece) ---------------------------------------------------------------------------------------- */
 
@@ -244,6 +261,10 @@ typedef struct pgee_packed pgee_packed;
  * `count`). s may be NULL. */
 int pgee_packed_s8(pgee_packed **out, const pgee_tensor *const *weights, int count, const pgee_tensor *s, int per);
 int pgee_packed_f32(pgee_packed **out, const pgee_tensor *const *weights, int count);
+/* Over what pgee_packed_read gave of a weight [N][K]: it is held, not copied. `bytes` aligned to 64 and I8, then scales and sums
+ * are needed, or F32, then they are NULL. Sums that no weights have are refused. */
+int pgee_packed_over(pgee_packed **out, int64_t N, int64_t K, const pgee_tensor *bytes, const pgee_tensor *scales,
+                     const pgee_tensor *sums);
 void pgee_packed_free(pgee_packed *p);
 int64_t pgee_packed_K(const pgee_packed *p);
 int64_t pgee_packed_N(const pgee_packed *p);

@@ -14,7 +14,7 @@
 #include "json.h"
 #include "map.h"
 #include "memory.h"
-#include "perigee.h"
+#include "safetensors.h"
 #include "status.h"
 #include "tensor.h"
 
@@ -22,43 +22,11 @@
 static const uint64_t MAX_HEADER = 100000000;
 
 /* Every type of the format: its size, and ours or -1. */
-static const struct type {
-  const char *name;
-  int bits, dtype;
-} types[] = {
+static const format_type types[] = {
     {"F32", 32, PGEE_F32}, {"F16", 16, PGEE_F16}, {"BF16", 16, PGEE_BF16}, {"I64", 64, PGEE_S64},  {"U8", 8, PGEE_U8},
     {"I8", 8, PGEE_S8},    {"I32", 32, PGEE_S32}, {"F64", 64, PGEE_F64},   {"BOOL", 8, PGEE_BOOL}, {"I16", 16, -1},
     {"U16", 16, -1},       {"U32", 32, -1},       {"U64", 64, -1},         {"C64", 64, -1},        {"F8_E5M2", 8, -1},
     {"F8_E4M3", 8, -1},    {"F8_E8M0", 8, -1},    {"F6_E2M3", 6, -1},      {"F6_E3M2", 6, -1},     {"F4", 4, -1},
-};
-
-/* Both begin with their name: by_name compares them alike. */
-typedef struct entry {
-  const char *name;
-  const struct type *type;
-  int ndim; /* may be more than there is room for in shape */
-  int64_t shape[PGEE_MAX_DIMS];
-  int64_t count;      /* elements */
-  int64_t begin, end; /* in the data */
-} entry;
-
-typedef struct pair {
-  const char *key, *value;
-} pair;
-
-/* A list that grows, and its members in the order of their names. */
-typedef struct list {
-  char *items;
-  int64_t count, room, size; /* members, members that fit, bytes of one */
-  void **sorted;
-} list;
-
-struct pgee_safetensors {
-  map *file;
-  const char *data; /* where offsets count from */
-  int64_t data_bytes;
-  char *strings;
-  list tensors, metadata;
 };
 
 /* ---- Lists -------------------------------------------------------------------------------------------------------- */
@@ -75,15 +43,12 @@ static void *list_add(list *l) {
   return l->items + l->count++ * l->size;
 }
 
-static void *list_at(const list *l, int64_t i) { return l->items + i * l->size; }
-
 static int by_name(const void *a, const void *b) {
   const char *const *const *x = a, *const *const *y = b;
   return strcmp(**x, **y);
 }
 
-/* By offset; of two at the same place the one that ends first, then the one that stands first in the header. */
-static int by_begin(const void *a, const void *b) {
+int by_begin(const void *a, const void *b) {
   const entry *x = *(const entry *const *)a, *y = *(const entry *const *)b;
   if (x->begin != y->begin)
     return x->begin < y->begin ? -1 : 1;
@@ -317,9 +282,9 @@ static int header_bytes(const map *file, int64_t *bytes) {
   return PGEE_OK;
 }
 
-static int read_file(pgee_safetensors *f, const char *path) {
+static int read_file(pgee_safetensors *f, const char *path, int copy) {
   int64_t header = 0;
-  TRY(map_open(&f->file, path));
+  TRY(map_open(&f->file, path, copy));
   TRY(header_bytes(f->file, &header));
   const char *text = f->file->data + 8;
   f->data = text + header;
@@ -334,12 +299,11 @@ static int read_file(pgee_safetensors *f, const char *path) {
   return read_header(&j, f);
 }
 
-int pgee_safetensors_open(pgee_safetensors **out, const char *path) {
-  NEED(out, path);
+static int open_file(pgee_safetensors **out, const char *path, int copy) {
   pgee_safetensors *f = mem_new(sizeof *f);
   if (!f)
     return PGEE_MEMORY;
-  int status = read_file(f, path);
+  int status = read_file(f, path, copy);
   if (status == PGEE_OK)
     status = check_names(f);
   if (status == PGEE_OK)
@@ -351,6 +315,16 @@ int pgee_safetensors_open(pgee_safetensors **out, const char *path) {
   else
     pgee_safetensors_free(f);
   return status;
+}
+
+int pgee_safetensors_open(pgee_safetensors **out, const char *path) {
+  NEED(out, path);
+  return open_file(out, path, 0);
+}
+
+int pgee_safetensors_read(pgee_safetensors **out, const char *path) {
+  NEED(out, path);
+  return open_file(out, path, 1);
 }
 
 void pgee_safetensors_free(pgee_safetensors *f) {

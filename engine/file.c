@@ -1,0 +1,165 @@
+/* file.c: a file that is written whole or not at all.
+ *
+ * It is written as .NAME.saving-PID-N beside NAME, flushed to the disk, and renamed to NAME; then the folder is flushed. Its writer
+ * holds a lock on it, which ends with the process however that ends: a file of that form that nobody has locked is litter.
+ */
+#include "file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "memory.h"
+#include "perigee.h"
+#include "status.h"
+
+struct file {
+  int fd, folder;               /* -1: not open */
+  int unfinished;               /* `temporary` is there */
+  const char *name;             /* in the folder; part of path */
+  char path[PATH_MAX];          /* where it is to be */
+  char temporary[NAME_MAX + 1]; /* in the folder */
+};
+
+static int refuse(const file *f, const char *what) {
+  return fail(PGEE_SYSTEM, "cannot %s '%s': %s", what, f->path, strerror(errno));
+}
+
+/* Splits the path, links followed, into an open folder and a name. mode: the permissions of what is there, or of a new file. */
+static int open_folder(file *f, const char *path, mode_t *mode) {
+  struct stat s;
+  if (strlen(path) >= sizeof f->path)
+    return fail(PGEE_SYSTEM, "cannot write '%.200s...': the path is too long", path);
+  if (!realpath(path, f->path))
+    strcpy(f->path, path); /* there is nothing, or a link to nothing, which is replaced */
+  if (stat(f->path, &s) == 0) {
+    if (!S_ISREG(s.st_mode))
+      return fail(PGEE_SYSTEM, "cannot write '%s': it is %s, expected a file", f->path,
+                  S_ISDIR(s.st_mode) ? "a directory" : "not a regular file");
+    *mode = s.st_mode & 07777;
+  }
+  char *slash = strrchr(f->path, '/');
+  f->name = slash ? slash + 1 : f->path;
+  if (!*f->name)
+    return fail(PGEE_SYSTEM, "cannot write '%s': expected the path of a file", f->path);
+  if (slash)
+    *slash = 0;
+  f->folder = open(!slash ? "." : slash == f->path ? "/" : f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (slash)
+    *slash = '/';
+  return f->folder < 0 ? refuse(f, "write") : PGEE_OK;
+}
+
+/* Removes the file of that name in the folder unless a living process has it. */
+static void remove_abandoned(int folder, const char *name) {
+  int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0)
+    return;
+  if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+    unlinkat(folder, name, 0);
+  close(fd);
+}
+
+static void remove_litter(const file *f) {
+  char prefix[NAME_MAX + 1];
+  int length = snprintf(prefix, sizeof prefix, ".%s.saving-", f->name), fd = openat(f->folder, ".", O_RDONLY | O_CLOEXEC);
+  DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+  if (!entries) {
+    if (fd >= 0)
+      close(fd);
+    return;
+  }
+  for (struct dirent *e; (e = readdir(entries));)
+    if (length < (int)sizeof prefix && strncmp(e->d_name, prefix, (size_t)length) == 0)
+      remove_abandoned(f->folder, e->d_name);
+  closedir(entries);
+}
+
+/* A new file under a name of its own, locked. Between its making and its lock another process may have taken it for litter. */
+static int open_temporary(file *f) {
+  static _Atomic int number;
+  for (int tries = 0; tries < 100; tries++) {
+    struct stat s;
+    int length = snprintf(f->temporary, sizeof f->temporary, ".%s.saving-%d-%d", f->name, (int)getpid(), ++number);
+    if (length >= (int)sizeof f->temporary)
+      return fail(PGEE_SYSTEM, "cannot write '%s': the name is too long", f->path);
+    f->fd = openat(f->folder, f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (f->fd < 0 && errno == EEXIST)
+      continue; /* of another machine or namespace that shares the folder */
+    if (f->fd < 0)
+      return refuse(f, "write");
+    f->unfinished = 1;
+    while (flock(f->fd, LOCK_EX) != 0)
+      if (errno != EINTR)
+        return PGEE_OK; /* a file system without locks */
+    if (fstat(f->fd, &s) == 0 && s.st_nlink > 0)
+      return PGEE_OK;
+    close(f->fd);
+    f->fd = -1;
+    f->unfinished = 0;
+  }
+  return fail(PGEE_SYSTEM, "cannot write '%s': no name beside it is free", f->path);
+}
+
+int file_new(file **out, const char *path) {
+  file *f = mem_new(sizeof *f);
+  mode_t mode = 0;
+  if (!f)
+    return PGEE_MEMORY;
+  f->fd = f->folder = -1;
+  int status = open_folder(f, path, &mode);
+  if (status == PGEE_OK) {
+    remove_litter(f);
+    status = open_temporary(f);
+  }
+  if (status == PGEE_OK && mode && fchmod(f->fd, mode) != 0)
+    status = refuse(f, "set the permissions of");
+  if (status == PGEE_OK)
+    *out = f;
+  else
+    file_free(f);
+  return status;
+}
+
+int file_write(file *f, const void *bytes, int64_t count) {
+  const char *from = bytes;
+  while (count > 0) {
+    ssize_t n = write(f->fd, from, count < 1 << 30 ? (size_t)count : 1 << 30);
+    if (n < 0 && errno != EINTR)
+      return refuse(f, "write");
+    from += n > 0 ? n : 0;
+    count -= n > 0 ? n : 0;
+  }
+  return PGEE_OK;
+}
+
+int file_keep(file *f) {
+  if (fsync(f->fd) != 0)
+    return refuse(f, "write");
+  if (renameat(f->folder, f->temporary, f->folder, f->name) != 0)
+    return refuse(f, "replace");
+  f->unfinished = 0;
+  if (fsync(f->folder) != 0 && errno != EINVAL) /* EINVAL: a file system whose folders need none */
+    return refuse(f, "flush the folder of");
+  return PGEE_OK;
+}
+
+void file_free(file *f) {
+  if (!f)
+    return;
+  if (f->unfinished)
+    unlinkat(f->folder, f->temporary, 0);
+  if (f->fd >= 0)
+    close(f->fd);
+  if (f->folder >= 0)
+    close(f->folder);
+  mem_free(f);
+}
