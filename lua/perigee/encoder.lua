@@ -5,7 +5,9 @@
 local classify = require "perigee.tasks.classify"
 local embed = require "perigee.tasks.embed"
 local inputs = require "perigee.inputs"
+local ner = require "perigee.tasks.ner"
 local options = require "perigee.options"
+local qa = require "perigee.tasks.qa"
 local Runner = require "perigee.runner"
 local tensor = require "perigee.tensor"
 local ffi = require "ffi"
@@ -40,23 +42,32 @@ local function put(target, at, source)
   end
 end
 
---- Runs a head over inputs and gathers its outputs, each a new tensor of all rows. Returns { name = tensor } and the batch,
--- which says where each input's tokens begin (batch.starts), and what was truncated.
-function Encoder:gather(head, given, what)
-  local batch = inputs.batch(self.model, given, what)
+-- Rows of a head's output, by what they count.
+local ROWS = { tokens = "T", sequences = "n", marked = "R" }
+
+--- Runs a head over a batch of inputs.lua and gathers its outputs, each a new tensor of all rows: { name = tensor }.
+function Encoder:run(head, batch)
   local runner = self:runner(head)
-  local gathered = {}
+  local gathered, at = {}, {}
   for name, buffer in pairs(runner.outputs) do
-    gathered[name] = tensor.new("F32", { buffer.rows == "tokens" and batch.T or batch.n, buffer.width })
+    gathered[name], at[name] = tensor.new("F32", { batch[ROWS[buffer.rows]], buffer.width }), 0
   end
-  runner:run(batch, function(output, first, _, token)
-    for name, buffer in pairs(runner.outputs) do
+  runner:run(batch, function(output)
+    for name in pairs(runner.outputs) do
       local rows = output(name)
-      put(gathered[name], buffer.rows == "tokens" and token or first, rows)
+      put(gathered[name], at[name], rows)
+      at[name] = at[name] + #rows
       rows:release()
     end
   end)
-  return gathered, batch
+  return gathered
+end
+
+--- The same over inputs; opts: how they become a batch (inputs.lua). Returns { name = tensor } and the batch, which says where
+-- each input's tokens begin (batch.starts), and what was truncated.
+function Encoder:gather(head, given, what, opts)
+  local batch = inputs.batch(self.model, given, what, opts)
+  return self:run(head, batch), batch
 end
 
 --- The last hidden states, F32 [T][H]: the tokens of all inputs, one input after another, without padding. Second result: the
@@ -90,6 +101,21 @@ end
 -- these. A regression's value is its score. Second result: the batch.
 function Encoder:classify(given)
   local answer, batch = raise(classify.run, self, given)
+  return answer, batch
+end
+
+--- The answer to a question in a context: { answer =, score =, first =, last =, first_byte =, last_byte =, logits = } for {
+-- question =, context = }, or a list of these. Options: best, tokens, stride, longest, no_answer and more, see tasks/qa.lua.
+-- Second result: the batch.
+function Encoder:qa(given, opts)
+  local answer, batch = raise(qa.run, self, given, opts)
+  return answer, batch
+end
+
+--- The entities in a text: a list of { label =, score =, text =, first =, last =, first_byte =, last_byte = }, or a list of
+-- these. Of { words = { ... } } one tag a word. Options: aggregation and more, see tasks/ner.lua. Second result: the batch.
+function Encoder:ner(given, opts)
+  local answer, batch = raise(ner.run, self, given, opts)
   return answer, batch
 end
 

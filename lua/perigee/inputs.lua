@@ -1,32 +1,64 @@
 --- Inputs: what a user gives, as one packed batch of token ids.
 --
--- An input is a text, a pair of texts { "a", "b" }, or { ids = { ... }, types = { ... } } with the special tokens in it, lists or
--- tensors.
--- Functions that take inputs take one, or a list of them. A text longer than the limit is truncated, and the batch says so;
--- ids are taken as they are, up to the positions that the model has.
+-- An input has one of these forms:
+--   "a text"
+--   { "a text", "its pair" }
+--   { question = "...", context = "..." }     a pair of which the context is cut into windows
+--   { words = { "one", "two" } }              a text in words; no token belongs to two of them
+--   { ids = { ... }, types = { ... } }        with the special tokens in it, lists or tensors; taken as they are
+-- Functions that take inputs take one, or a list of them. What becomes of a text that is longer than the limit is said by
+-- `long`: "truncate", "error" or "windows" (several sequences), and the batch reports it.
+--
+-- A batch has n sequences of T tokens in all, sequence i (from 1) of tokens starts[i - 1] to starts[i] (from 0, the last excluded):
+--   count      inputs; n is more where an input became several windows
+--   of         the input that each sequence belongs to
+--   ids, types, starts   arrays of C
+--   single     whether one input was given, not a list
+--   truncated  { { input =, dropped = tokens, where = }... }
+--   windows    { { input =, windows = how many, stride =, where = }... }: inputs that became more than one
+--   parts      if kept: the window (windows.lua) that each sequence is; nil of ids
+--   rows, R    marked tokens (batch:mark), ascending
 local ffi = require "ffi"
+local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
+local windows = require "perigee.windows"
 
 local Batch = {}
 Batch.__index = Batch
 
 function Batch:__tostring()
-  return ("batch of %d inputs, %d tokens%s"):format(self.n, self.T,
-    #self.truncated > 0 and (", %d truncated"):format(#self.truncated) or "")
+  local function also(list, what)
+    return #list > 0 and (", %d %s"):format(#list, what) or ""
+  end
+  return ("batch of %d inputs, %d tokens%s%s"):format(self.count, self.T, also(self.truncated, "truncated"),
+    also(self.windows, "in windows"))
 end
 
 local int32s = ffi.typeof "int32_t[?]"
 
+-- Tokens that windows have in common unless the caller says otherwise: BERT's stride for questions.
+local STRIDE, TOKENS = 128, 384
+
 ---- Growing arrays ----------------------------------------------------------------------------------------------------
 
-local function new_batch(model)
+local LONG = { truncate = true, error = true, windows = true }
+local CUT = { longest = true, first = true, second = true }
+
+local function new_batch(model, opts)
+  opts = opts or {}
   return setmetatable({
     model = model, -- limit, positions, vocabulary, types, tokenizer()
-    n = 0, T = 0, longest = 0, single = false,
+    long = opts.long and options.choice(opts.long, LONG, "long", -2),
+    cut = options.choice(opts.cut or "longest", CUT, "cut", -2),
+    limit = math.min(options.integer(opts.tokens, 2, 2 ^ 31 - 1, "tokens", -2) or model.limit, model.limit),
+    tokens = opts.tokens, stride = options.integer(opts.stride, 0, 2 ^ 31 - 1, "stride", -2),
+    keep = opts.keep, prompt = opts.prompt,
+    n = 0, count = 0, T = 0, longest = 0, single = false, of = {},
     starts = int32s(2), starts_room = 2,
     ids = int32s(512), types = int32s(512), room = 512,
-    truncated = {},
+    truncated = {}, windows = {}, parts = opts.keep and {} or nil,
+    R = 0, rows = nil,
   }, Batch)
 end
 
@@ -48,31 +80,227 @@ local function reserve(batch, count)
   end
 end
 
-local function finish(batch, length)
+-- Ends a sequence that has been written behind the others.
+local function finish(batch, length, part)
+  if batch.model.types == 1 then -- a model with one type has none for the second text
+    ffi.fill(batch.types + batch.T, length * 4)
+  end
   batch.n = batch.n + 1
   batch.T = batch.T + length
   batch.longest = math.max(batch.longest, length)
   batch.starts[batch.n] = batch.T
+  batch.of[batch.n] = batch.count
+  if batch.parts then
+    batch.parts[batch.n] = part or false
+  end
 end
 
----- One input ---------------------------------------------------------------------------------------------------------
+---- Texts -------------------------------------------------------------------------------------------------------------
 
 local function fail(where, ...)
   error(("%s: "):format(where) .. string.format(...), 0)
 end
 
-local function add_text(batch, a, b, where)
-  local model = batch.model
-  local tokenizer = model:tokenizer()
-  reserve(batch, model.limit)
-  local length, dropped = tokenizer:encode_into(batch.ids + batch.T, batch.types + batch.T, model.limit, a, b)
-  if dropped > 0 then
-    table.insert(batch.truncated, { input = batch.n + 1, dropped = dropped, where = where })
+-- Which text each token is of, where the tokenizer does not say: special tokens come from no text, and stand between them.
+local function sequences_of(e)
+  local list, breaks = {}, 0
+  for i, offset in ipairs(e.offsets) do
+    local special = offset[1] == offset[2]
+    breaks = breaks + (special and 1 or 0)
+    list[i] = special and 0 or math.min(math.max(breaks, 1), 2)
   end
-  if model.types == 1 then -- a model with one type has none for the second text
-    ffi.fill(batch.types + batch.T, length * 4)
+  return list
+end
+
+local function encode(batch, a, b, max_tokens)
+  local e = batch.model:tokenizer():encode(a, b, max_tokens and { max_tokens = max_tokens } or nil)
+  e.sequences = e.sequences or sequences_of(e)
+  e.texts = { a, b }
+  return e
+end
+
+local function put(batch, window)
+  local e, length = window.encoding, windows.size(window)
+  reserve(batch, length)
+  local ids, types = batch.ids + batch.T, batch.types + batch.T
+  for t = 0, length - 1 do
+    local i = windows.source(window, t)
+    ids[t], types[t] = e.ids[i], e.types[i]
+  end
+  finish(batch, length, window)
+end
+
+-- The windows of an encoding that is too long. how: { long =, cut =, tokens =, stride =, fixed = }.
+local function cut(e, how, where)
+  local text = windows.text(e, how.cut)
+  local list, stride = windows.cut(e, text, how.tokens, how.stride, how.fixed)
+  if not list then
+    fail(where, "it has %d tokens without the text that is cut (the %s), which leaves nothing for that within %d",
+      #e.ids - math.max(windows.length(e, text) - (how.fixed or 0), 0), text == 1 and "first" or "second", how.tokens)
+  end
+  return list, stride
+end
+
+local function add_encoding(batch, e, how, where)
+  if #e.ids <= how.tokens then
+    return put(batch, windows.whole(e))
+  elseif how.long == "error" then
+    fail(where, 'it has %d tokens, at most %d are taken; long = "truncate" or "windows" takes longer ones', #e.ids, how.tokens)
+  end
+  local list, stride = cut(e, how, where)
+  if how.long == "truncate" then
+    table.insert(batch.truncated, { input = batch.count, dropped = #e.ids - windows.size(list[1]), where = where })
+    return put(batch, list[1])
+  end
+  if #list > 1 then
+    table.insert(batch.windows, { input = batch.count, windows = #list, stride = stride, where = where })
+  end
+  for _, window in ipairs(list) do
+    put(batch, window)
+  end
+end
+
+-- What happens to a long input of this batch.
+local function how_of(batch)
+  local tokens = batch.limit
+  return {
+    long = batch.long or "truncate", cut = batch.cut, tokens = tokens,
+    stride = batch.stride or math.min(STRIDE, math.floor(tokens / 4)),
+  }
+end
+
+-- Texts that need nothing but ids: straight into the arrays.
+local function add_fast(batch, a, b, where)
+  local limit = batch.limit
+  reserve(batch, limit)
+  local length, dropped = batch.model:tokenizer():encode_into(batch.ids + batch.T, batch.types + batch.T, limit, a, b)
+  if dropped > 0 then
+    if how_of(batch).long ~= "truncate" or batch.cut ~= "longest" then
+      return add_encoding(batch, encode(batch, a, b), how_of(batch), where)
+    end
+    table.insert(batch.truncated, { input = batch.count, dropped = dropped, where = where })
   end
   finish(batch, length)
+end
+
+local function add_kept(batch, a, b, where)
+  local e, how = encode(batch, a, b), how_of(batch)
+  if #e.ids > batch.limit and how.long == "truncate" and how.cut == "longest" then
+    local whole = #e.ids
+    e = encode(batch, a, b, batch.limit)
+    table.insert(batch.truncated, { input = batch.count, dropped = whole - #e.ids, where = where })
+  end
+  add_encoding(batch, e, how, where)
+end
+
+-- Tokens of a prompt that stand at the text's beginning: what the prompt alone has, without special tokens.
+local function prompt_tokens(batch, a)
+  local alone, tokens = encode(batch, batch.prompt), 0
+  for i = 1, #alone.ids do
+    tokens = tokens + (alone.sequences[i] == 1 and 1 or 0)
+  end
+  return math.min(tokens, windows.length(a, 1))
+end
+
+local function add_prompted(batch, a, b, where)
+  a = batch.prompt .. a
+  if batch.long ~= "windows" then
+    return add_fast(batch, a, b, where)
+  end
+  local e, how = encode(batch, a, b), how_of(batch)
+  how.fixed = windows.text(e, how.cut) == 1 and prompt_tokens(batch, e) or 0
+  add_encoding(batch, e, how, where)
+end
+
+local function add_text(batch, a, b, where)
+  if batch.prompt then
+    return add_prompted(batch, a, b, where)
+  elseif batch.keep then
+    return add_kept(batch, a, b, where)
+  end
+  return add_fast(batch, a, b, where)
+end
+
+---- Other forms -------------------------------------------------------------------------------------------------------
+
+local add = {}
+
+function add.text(batch, input, where)
+  add_text(batch, input, nil, where)
+end
+
+function add.pair(batch, input, where)
+  add_text(batch, input[1], input[2], where)
+end
+
+local function check_keys(input, known, where)
+  for key in pairs(input) do
+    if not known[key] then
+      local names = {}
+      for name in pairs(known) do
+        names[#names + 1] = name
+      end
+      table.sort(names)
+      fail(where, "unknown key %q; expected %s", tostring(key), table.concat(names, " and "))
+    end
+  end
+end
+
+local QUESTION = { question = true, context = true }
+
+function add.question(batch, input, where)
+  check_keys(input, QUESTION, where)
+  for key in pairs(QUESTION) do
+    if type(input[key]) ~= "string" then
+      fail(where, "%s is %s, expected a text", key, pgee.describe(input[key]))
+    end
+  end
+  local tokens = math.min(batch.tokens or TOKENS, batch.limit)
+  add_encoding(batch, encode(batch, input.question, input.context), {
+    long = batch.long or "windows", cut = "second", tokens = tokens, stride = batch.stride or STRIDE,
+  }, where)
+end
+
+local WORDS = { words = true }
+
+-- What tok:encode_words returns, from the encodings of words alone.
+local function join_words(batch, list)
+  local e = { ids = {}, types = {}, offsets = {}, sequences = {}, words = {} }
+  local function append(from, i, word)
+    local n = #e.ids + 1
+    e.ids[n], e.types[n], e.offsets[n] = from.ids[i], from.types[i], from.offsets[i]
+    e.sequences[n], e.words[n] = from.sequences[i], word
+  end
+  local frame = encode(batch, "")
+  append(frame, 1)
+  for w, word in ipairs(list) do
+    local own = encode(batch, word)
+    for i = 1, #own.ids do
+      if own.sequences[i] == 1 then
+        append(own, i, w)
+      end
+    end
+  end
+  for i = 2, #frame.ids do
+    append(frame, i)
+  end
+  return e
+end
+
+function add.words(batch, input, where)
+  check_keys(input, WORDS, where)
+  if type(input.words) ~= "table" then
+    fail(where, "words is %s, expected a list of strings", pgee.describe(input.words))
+  end
+  for i, word in ipairs(input.words) do
+    if type(word) ~= "string" then
+      fail(where, "words[%d] is %s, expected a string", i, pgee.describe(word))
+    end
+  end
+  local tokenizer = batch.model:tokenizer()
+  local e = tokenizer.encode_words and tokenizer:encode_words(input.words) or join_words(batch, input.words)
+  e.list = input.words
+  add_encoding(batch, e, how_of(batch), where)
 end
 
 local function check_integers(list, what, limit, where)
@@ -84,7 +312,7 @@ local function check_integers(list, what, limit, where)
   end
 end
 
-local function add_ids(batch, input, where)
+function add.ids(batch, input, where)
   for key in pairs(input) do
     if key ~= "ids" and key ~= "types" then
       fail(where, "unknown key %q beside ids; expected ids and types", tostring(key))
@@ -96,10 +324,11 @@ local function add_ids(batch, input, where)
       fail(where, "%s is %s, expected a list of integers", name, pgee.describe(list))
     end
   end
-  if #ids < 1 or #ids > model.positions then
+  if batch.prompt then
+    fail(where, "a prompt goes before a text, not before ids")
+  elseif #ids < 1 or #ids > model.positions then
     fail(where, "ids has %d tokens, expected 1 to %d", #ids, model.positions)
-  end
-  if types and #types ~= #ids then
+  elseif types and #types ~= #ids then
     fail(where, "types has %d entries, ids has %d", #types, #ids)
   end
   check_integers(ids, "ids", model.vocabulary, where)
@@ -112,22 +341,69 @@ local function add_ids(batch, input, where)
   finish(batch, #ids)
 end
 
-local function add(batch, input, where)
+-- What each form is called in errors.
+local NAMES = {
+  text = "a text", pair = "a pair of texts { a, b }", ids = "{ ids = { ... } }", words = "{ words = { ... } }",
+  question = "{ question =, context = }",
+}
+
+-- The form of an input that stands alone, not as an entry of a list; nil if it is none.
+local function form_alone(input)
   if type(input) == "string" then
-    return add_text(batch, input, nil, where)
-  elseif type(input) == "table" and input.ids ~= nil then
-    return add_ids(batch, input, where)
-  elseif type(input) == "table" and #input == 2 and type(input[1]) == "string" and type(input[2]) == "string" then
-    return add_text(batch, input[1], input[2], where)
+    return "text"
+  elseif type(input) ~= "table" then
+    return nil
   end
-  error(("%s is %s, expected a text, a pair of texts { a, b }, or { ids = { ... } }"):format(where, pgee.describe(input)), 0)
+  return input.ids ~= nil and "ids" or (input.question ~= nil or input.context ~= nil) and "question"
+    or input.words ~= nil and "words" or nil
+end
+
+local function form_of(input)
+  local form = form_alone(input)
+  if not form and type(input) == "table" and #input == 2 and type(input[1]) == "string" and type(input[2]) == "string" then
+    return "pair"
+  end
+  return form
+end
+
+local ALL = { "text", "pair", "ids", "question", "words" }
+
+local function expected(forms)
+  local names = {}
+  for i, form in ipairs(forms) do
+    names[i] = NAMES[form]
+  end
+  local last = table.remove(names)
+  return #names == 0 and last or table.concat(names, ", ") .. (#names > 1 and "," or "") .. " or " .. last
 end
 
 ---- Batches -----------------------------------------------------------------------------------------------------------
 
---- Adds one input. `where` names it in errors: "input 3".
-function Batch:add(input, where)
-  add(self, input, where or ("input %d"):format(self.n + 1))
+--- Adds one input. `where` names it in errors: "input 3". forms: those that are taken, all by default.
+function Batch:add(input, where, forms)
+  where = where or ("input %d"):format(self.count + 1)
+  local form = form_of(input)
+  local taken = form and (forms == nil)
+  for _, name in ipairs(forms or {}) do
+    taken = taken or name == form
+  end
+  if not taken then
+    error(("%s is %s, expected %s"):format(where, form and NAMES[form] or pgee.describe(input), expected(forms or ALL)), 0)
+  end
+  self.count = self.count + 1
+  add[form](self, input, where)
+end
+
+--- Marks the tokens for which f(id) is true.
+function Batch:mark(f)
+  local rows = {}
+  for t = 0, self.T - 1 do
+    if f(self.ids[t]) then
+      rows[#rows + 1] = t
+    end
+  end
+  self.R, self.rows = #rows, int32s(#rows, rows)
+  return self
 end
 
 --- Sequences first to last (from 0, last excluded) as runs of at most `budget` tokens, or one sequence where that alone is
@@ -147,22 +423,49 @@ function Batch:chunks(budget)
   end
 end
 
+--- Of each input in order its sequences, first to last (from 1, both included): for input, first, last in batch:groups() do
+function Batch:groups()
+  local next_sequence = 1
+  return function()
+    local first = next_sequence
+    if first > self.n then
+      return nil
+    end
+    while next_sequence <= self.n and self.of[next_sequence] == self.of[first] do
+      next_sequence = next_sequence + 1
+    end
+    return self.of[first], first, next_sequence - 1
+  end
+end
+
 local inputs = {}
 
---- An empty batch for a model.
+--- An empty batch for a model. opts:
+--   long     "truncate" (default), "error" or "windows" (default for questions)
+--   cut      which text of a pair is cut: "longest" (truncating takes from the longer one token by token, as the reference does),
+--            "first", "second"
+--   tokens   of a sequence at most; the model's limit
+--   stride   tokens that windows have in common; 128, but at most a quarter of `tokens`
+--   keep     whether to keep what each sequence was made of
+--   prompt   goes before every text
+-- Questions are cut into windows of 384 tokens with a stride of 128 unless the options say otherwise.
 inputs.new = new_batch
 
---- All inputs as one batch. Its `single` tells that one input was given, not a list.
-function inputs.batch(model, given, what)
-  local batch = new_batch(model)
-  local single = type(given) == "string" or (type(given) == "table" and given.ids ~= nil)
-  if single then
+--- All inputs as one batch: one, or a list. opts: as above, and forms = the forms that are taken (all).
+function inputs.batch(model, given, what, opts)
+  local ok, batch = pcall(new_batch, model, opts)
+  if not ok then
+    error(("%s: %s"):format(what, batch), 0)
+  end
+  local forms = opts and opts.forms
+  if form_alone(given) then
     batch.single = true
-    batch:add(given, what)
+    batch:add(given, what, forms)
     return batch
   end
   if type(given) ~= "table" then
-    error(("%s: expected a text, { ids = ... }, or a list of inputs; got %s"):format(what, pgee.describe(given)), 0)
+    error(("%s: expected %s, or a list of inputs; got %s"):format(what, forms and expected(forms) or "a text, { ids = ... }",
+      pgee.describe(given)), 0)
   end
   for key in pairs(given) do
     if type(key) ~= "number" or key < 1 or key > #given then
@@ -170,7 +473,7 @@ function inputs.batch(model, given, what)
     end
   end
   for i = 1, #given do
-    batch:add(given[i], ("%s: input %d"):format(what, i))
+    batch:add(given[i], ("%s: input %d"):format(what, i), forms)
   end
   return batch
 end

@@ -33,6 +33,8 @@ local HEADS = {
   end,
   embed = require("perigee.tasks.embed").head,
   classify = require("perigee.tasks.classify").head,
+  qa = require("perigee.tasks.qa").head,
+  ner = require("perigee.tasks.ner").head,
 }
 
 ---- Loading -----------------------------------------------------------------------------------------------------------
@@ -53,10 +55,18 @@ local function limit_of(c, positions, max_tokens)
   return max_tokens
 end
 
+-- What the classes of the reference library are for: the ends of their names.
+local TASKS = {
+  ForSequenceClassification = "classify", ForQuestionAnswering = "qa", ForTokenClassification = "ner", ForMaskedLM = "fill-mask",
+  ForPreTraining = "fill-mask",
+}
+
+-- The task that config.json's architectures name, and the architecture; "embed" if they name none.
 local function task_of(config)
   for _, architecture in ipairs(type(config.json.architectures) == "table" and config.json.architectures or {}) do
-    if type(architecture) == "string" and architecture:match "ForSequenceClassification$" then
-      return "classify"
+    local task = type(architecture) == "string" and TASKS[architecture:match "For%u%a*$"]
+    if task then
+      return task, architecture
     end
   end
   return "embed"
@@ -90,10 +100,11 @@ local function load(dir, given)
   local model = setmetatable({
     dir = c.dir, checkpoint = c, config = config, definition = definition, weights = Weights.new(c),
     positions = config.positions, vocabulary = config.vocab_size, types = config.type_vocab_size,
-    task = task_of(config), budget = budget_of(given.budget), kernel = kernel_of(given.kernel), given = given,
+    budget = budget_of(given.budget), kernel = kernel_of(given.kernel), given = given,
     memo = Memo.new(), runners = {}, graphs = {},
   }, Model)
   model.model = model
+  model.task, model.architecture = task_of(config)
   model.limit, model.unreadable = limit_of(c, model.positions, given.max_tokens)
   if model.task == "classify" then
     config:read_head()
@@ -103,6 +114,14 @@ local function load(dir, given)
 end
 
 ---- The model ---------------------------------------------------------------------------------------------------------
+
+--- For tasks: the definition's head of that name for a task, which may not be the checkpoint's. Both are errors.
+function Model:head(name, task)
+  if self.task ~= task and self.task ~= "embed" then
+    error(("%s: this checkpoint has a head for %s (its config.json says %s)"):format(task, self.task, self.architecture), 0)
+  end
+  return definitions.head(self.definition, name, self.config.model_type)
+end
 
 --- The graph of the encoder with one of the heads, fused and with its sites found. Missing weights are an error here.
 function Model:graph(head)

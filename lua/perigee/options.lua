@@ -35,6 +35,23 @@ function M.choice(value, allowed, what, level)
   return value
 end
 
+--- An integer from least to most, or nil; else an error that names it.
+function M.integer(value, least, most, what, level)
+  if value ~= nil and (type(value) ~= "number" or value % 1 ~= 0 or value < least or value > most) then
+    error(("%s is %s, expected an integer %s"):format(what, pgee.describe(value),
+      most < 2 ^ 20 and ("from %d to %d"):format(least, most) or ("of at least %d"):format(least)), (level or 1) + 2)
+  end
+  return value
+end
+
+--- true or false, which nil is; else an error that names it.
+function M.boolean(value, what, level)
+  if value ~= nil and type(value) ~= "boolean" then
+    error(("%s is %s, expected true or false"):format(what, pgee.describe(value)), (level or 1) + 2)
+  end
+  return value or false
+end
+
 --- For methods of models: an error, which blames nobody, if `self` is none, as in m.embed(x) for m:embed(x).
 function M.method(self, name)
   if type(self) ~= "table" or type(self.model) ~= "table" then

@@ -51,7 +51,7 @@ end
 -- ... } }. A regression has its value as score. One input (not in a list) gives one answer. Second result: the batch.
 function classify.run(encoder, given)
   options.method(encoder, "classify")
-  local parts, batch = encoder:gather("classify", given, "classify")
+  local parts, batch = encoder:gather("classify", given, "classify", { forms = { "text", "pair", "ids" } })
   local rows = parts.logits:totable()
   parts.logits:release()
   for i, logits in ipairs(rows) do

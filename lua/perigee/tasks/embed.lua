@@ -37,7 +37,7 @@ end
 function embed.run(encoder, given)
   options.method(encoder, "embed")
   local pooling = encoder.model:pooling()
-  local parts, batch = encoder:gather("embed", given, "embed")
+  local parts, batch = encoder:gather("embed", given, "embed", { forms = { "text", "pair", "ids" } })
   local vectors = side_by_side(parts, #pooling.modes)
   if pooling.normalize then
     local args = ffi.new("pgee_unit_args", tensor.handle(vectors), tensor.handle(vectors))

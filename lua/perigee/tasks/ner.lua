@@ -1,0 +1,222 @@
+--- ner: the entities that are named in a text, or a tag for each of its words (token classification).
+--
+-- The head gives each token a logit of each label. Labels are those of BIO: B-PER begins a person, I-PER goes on, O is outside;
+-- a label without prefix goes on. What becomes of tokens is said by `aggregation`, as in the token-classification pipeline of
+-- the reference library:
+--   none      each token that is not outside, alone
+--   simple    neighbours of one kind are one entity (default)
+--   first     the same, by words: a word's label is its first token's
+--   average   a word's label is that of the mean of its tokens' probabilities
+--   max       a word's label is that of its token with the highest probability
+-- An entity's score is the mean of its tokens' or words'. A token begins a word unless it has WordPiece's prefix of a
+-- continuation; where there is none, if there is a space before it.
+local options = require "perigee.options"
+local scores = require "perigee.tasks.scores"
+local windows = require "perigee.windows"
+
+local ner = { forms = { "text", "words" } }
+
+function ner.head(g, x, model, weights)
+  if not model.config.labels then
+    model.config:read_head()
+  end
+  g:output("tags", model:head("tags", "ner")(g, model.config, weights, x))
+end
+
+---- Tokens ------------------------------------------------------------------------------------------------------------
+
+-- The probabilities of each token of the texts that has some, by its place in the encoding: { token = list }. Where windows
+-- overlap, that of the window in which it has most context counts.
+local function probabilities(batch, logits, labels, first, last)
+  local parts, list = {}, {}
+  for s = first, last do
+    parts[#parts + 1] = batch.parts[s]
+  end
+  local e = parts[1].encoding
+  for k, part in ipairs(parts) do
+    for t = 0, windows.size(part) - 1 do
+      local i = windows.source(part, t)
+      if e.sequences[i] ~= 0 and (#parts == 1 or windows.widest(parts, i) == k) then
+        local row, own = logits + (batch.starts[first + k - 2] + t) * labels, {}
+        for l = 1, labels do
+          own[l] = row[l - 1]
+        end
+        list[i] = scores.softmax(own)
+      end
+    end
+  end
+  return e, list
+end
+
+-- Whether a token goes on with the word of the one before it.
+local function continues(tokenizer, e, i)
+  local prefix = tokenizer.prefix or tokenizer.options and tokenizer.options.prefix
+  if prefix then
+    local piece = tokenizer:piece(e.ids[i])
+    return e.ids[i] ~= tokenizer.unk and #piece > #prefix and piece:sub(1, #prefix) == prefix
+  end
+  local text, from = e.texts[1], e.offsets[i][1]
+  return from > 0 and text:byte(from) ~= 32 and text:byte(from + 1) ~= 32
+end
+
+-- Tokens of a text that have probabilities, each as { label =, score =, from =, to =, p = }.
+local function tokens_of(e, p, labels)
+  local list = {}
+  for i = 1, #e.ids do
+    if p[i] then
+      local best, score = scores.best(p[i])
+      list[#list + 1] = {
+        label = labels[best], score = score, from = e.offsets[i][1], to = e.offsets[i][2], p = p[i], token = i,
+      }
+    end
+  end
+  return list
+end
+
+---- Words -------------------------------------------------------------------------------------------------------------
+
+local decide = {}
+
+function decide.first(tokens)
+  return tokens[1].p
+end
+
+function decide.max(tokens)
+  local best = tokens[1]
+  for _, token in ipairs(tokens) do
+    best = token.score > best.score and token or best
+  end
+  return best.p
+end
+
+function decide.average(tokens)
+  local mean = {}
+  for l = 1, #tokens[1].p do
+    local sum = 0
+    for _, token in ipairs(tokens) do
+      sum = sum + token.p[l]
+    end
+    mean[l] = sum / #tokens
+  end
+  return mean
+end
+
+-- One item of several tokens.
+local function word_of(tokens, how, labels)
+  local best, score = scores.best(decide[how](tokens))
+  return { label = labels[best], score = score, from = tokens[1].from, to = tokens[#tokens].to }
+end
+
+local function words_of(tokens, continued, how, labels)
+  local list, word = {}, nil
+  for _, token in ipairs(tokens) do
+    if word and continued(token.token) then
+      word[#word + 1] = token
+    else
+      list[#list + 1] = word and word_of(word, how, labels)
+      word = { token }
+    end
+  end
+  list[#list + 1] = word and word_of(word, how, labels)
+  return list
+end
+
+---- Entities ----------------------------------------------------------------------------------------------------------
+
+local function kind_of(label)
+  local prefix, kind = label:match "^([BI])%-(.*)$"
+  return kind or label, prefix == "B"
+end
+
+-- Neighbours of one kind as one.
+local function group(items)
+  local list, open = {}, nil
+  for _, item in ipairs(items) do
+    local kind, begins = kind_of(item.label)
+    if open and open.kind == kind and not begins then
+      open.sum, open.count, open.to = open.sum + item.score, open.count + 1, item.to
+    else
+      open = {
+        kind = kind, label = item.label:match "^[^-]*%-(.*)$" or item.label, sum = item.score, count = 1,
+        from = item.from, to = item.to,
+      }
+      list[#list + 1] = open
+    end
+  end
+  return list
+end
+
+local function entities(items, text, aggregation)
+  local list, spans = {}, scores.spans(text)
+  for _, item in ipairs(aggregation == "none" and items or group(items)) do
+    if item.label ~= "O" then
+      local entity = spans(item.from, item.to)
+      entity.label, entity.score, entity.token = item.label, item.sum and item.sum / item.count or item.score, item.token
+      list[#list + 1] = entity
+    end
+  end
+  return list
+end
+
+---- Inputs ------------------------------------------------------------------------------------------------------------
+
+-- The entities of a text.
+local function of_text(model, e, p, aggregation)
+  local labels, tokenizer = model.config.labels, model:tokenizer()
+  local items = tokens_of(e, p, labels)
+  if decide[aggregation] then
+    items = words_of(items, function(i) return continues(tokenizer, e, i) end, aggregation, labels)
+  end
+  return entities(items, e.texts[1], aggregation)
+end
+
+-- A tag for each of `count` words: { label =, score = }. One without a token, which the tokenizer dropped or truncating did, is
+-- outside with the score 0.
+local function of_words(model, e, p, aggregation, count)
+  local labels, tokens, list = model.config.labels, {}, {}
+  for _, token in ipairs(tokens_of(e, p, labels)) do
+    local word = e.words[token.token]
+    tokens[word] = tokens[word] or {}
+    table.insert(tokens[word], token)
+  end
+  for word = 1, count do
+    local own = tokens[word] and word_of(tokens[word], aggregation, labels) or { label = "O", score = 0 }
+    list[word] = { label = own.label, score = own.score }
+  end
+  return list
+end
+
+local KNOWN = { aggregation = true, long = true, tokens = true, stride = true }
+local AGGREGATIONS = { none = true, simple = true, first = true, average = true, max = true }
+
+--- encoder:ner(texts, options): for each text a list of { label =, score =, text =, first =, last = (characters from 1, both
+-- included), first_byte =, last_byte = }, in order; `token` too where tokens are told apart. For { words = { ... } } a list of
+-- one { label =, score = } a word. One input (not in a list) gives one such list. Second result: the batch. Options:
+--   aggregation  none, simple, first, average, max; simple. Of words given: first (default), average, max
+--   long         what becomes of long texts: "truncate" (default), "error", "windows"
+--   tokens, stride   of windows: tokens of each at most, and those that two have in common
+function ner.run(encoder, given, opts)
+  options.method(encoder, "ner")
+  opts = options.check(opts, KNOWN, "ner", -2)
+  local aggregation = opts.aggregation
+  if aggregation ~= nil then
+    options.choice(aggregation, AGGREGATIONS, "ner: aggregation", -2)
+  end
+  local model = encoder.model
+  local parts, batch = encoder:gather("ner", given, "ner", {
+    forms = ner.forms, keep = true, long = opts.long, tokens = opts.tokens, stride = opts.stride,
+  })
+  local logits, labels, list = parts.tags:pointer(), #model.config.labels, {}
+  for input, first, last in batch:groups() do
+    local e, p = probabilities(batch, logits, labels, first, last)
+    if e.list then
+      list[input] = of_words(model, e, p, aggregation or "first", #e.list)
+    else
+      list[input] = of_text(model, e, p, aggregation or "simple")
+    end
+  end
+  parts.tags:release()
+  return batch.single and list[1] or list, batch
+end
+
+return ner

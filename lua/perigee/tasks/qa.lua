@@ -1,0 +1,196 @@
+--- qa: the answer to a question as a stretch of a context (Rajpurkar et al. 2016; no answer: 2018).
+--
+-- The head gives each token two logits: that the answer begins there, and that it ends there. Question and context are one pair;
+-- a long context becomes several windows (Devlin et al. 2019). In each window the logits of the context's tokens and of the
+-- first token, which stands for "no answer", become probabilities, and a stretch is worth its first token's probability of
+-- beginning times its last one's of ending, as in the question-answering pipeline of the reference library (version 4).
+local options = require "perigee.options"
+local scores = require "perigee.tasks.scores"
+local windows = require "perigee.windows"
+
+local qa = { forms = { "question" } }
+
+function qa.head(g, x, model, weights)
+  g:output("spans", model:head("spans", "qa")(g, model.config, weights, x))
+end
+
+---- Options -----------------------------------------------------------------------------------------------------------
+
+local KNOWN = {
+  best = true, tokens = true, stride = true, longest = true, no_answer = true, whole_words = true, by = true, long = true,
+}
+local BY = { probability = true, logits = true }
+
+local function read_options(given)
+  given = options.check(given, KNOWN, "qa", -2)
+  return {
+    best = options.integer(given.best or 1, 1, 2 ^ 31, "qa: best", -2),
+    longest = options.integer(given.longest or 30, 1, 2 ^ 31, "qa: longest", -2),
+    no_answer = options.boolean(given.no_answer, "qa: no_answer", -2),
+    whole_words = options.boolean(given.whole_words, "qa: whole_words", -2),
+    by = options.choice(given.by or "probability", BY, "qa: by", -2),
+    long = given.long, tokens = given.tokens, stride = given.stride,
+  }
+end
+
+---- One window --------------------------------------------------------------------------------------------------------
+
+-- The logarithm of the sum of exp(logits[2 t]) over the context's tokens and the first token.
+local function log_sum(logits, head, count)
+  local most = logits[0]
+  for t = head, head + count - 1 do
+    most = math.max(most, logits[2 * t])
+  end
+  local sum = math.exp(logits[0] - most)
+  for t = head, head + count - 1 do
+    sum = sum + math.exp(logits[2 * t] - most)
+  end
+  return most + math.log(sum)
+end
+
+-- The stretch of the context that tokens i to j of an encoding cover: bytes from 0, the last excluded.
+local function stretch(e, i, j, ends)
+  if ends then
+    return ends.first[e.words[i]], ends.last[e.words[j]]
+  end
+  return e.offsets[i][1], e.offsets[j][2]
+end
+
+-- Where each word of the context begins and ends.
+local function word_ends(e)
+  if not e.words then
+    error("qa: whole_words needs a tokenizer that says which word a token is of", 0)
+  end
+  local ends = { first = {}, last = {} }
+  for i, word in pairs(e.words) do
+    if e.sequences[i] == 2 then
+      local offset = e.offsets[i]
+      ends.first[word] = math.min(ends.first[word] or offset[1], offset[1])
+      ends.last[word] = math.max(ends.last[word] or offset[2], offset[2])
+    end
+  end
+  return ends
+end
+
+-- Puts a candidate into a list of at most `count`, best first; of one stretch the better stays.
+local function offer(list, count, candidate)
+  for k, other in ipairs(list) do
+    if other.from == candidate.from and other.to == candidate.to then
+      if other.value >= candidate.value then
+        return
+      end
+      table.remove(list, k)
+      break
+    end
+  end
+  local at = #list + 1
+  while at > 1 and list[at - 1].value < candidate.value do
+    at = at - 1
+  end
+  table.insert(list, at, candidate)
+  list[count + 1] = nil
+end
+
+-- The best stretches of one window; logits: [tokens][2] of it. offset: what is taken off a sum of logits to make it a value.
+local function search(list, window, logits, offset, read, ends)
+  local e, head, count = window.encoding, window.head, window.to - window.from + 1
+  local probability = log_sum(logits, head, count) + log_sum(logits + 1, head, count)
+  for i = 0, count - 1 do
+    local start = logits[2 * (head + i)]
+    for j = i, math.min(i + read.longest, count) - 1 do
+      local sum = start + logits[2 * (head + j) + 1]
+      local value = sum - (offset and probability or 0)
+      if #list < read.best or value > list[#list].value then
+        local from, to = stretch(e, window.from + i, window.from + j, ends)
+        offer(list, read.best, { from = from, to = to, value = value, sum = sum, log = sum - probability })
+      end
+    end
+  end
+  return logits[0] + logits[1], probability
+end
+
+---- An input ----------------------------------------------------------------------------------------------------------
+
+-- What stands for "no answer": the least that any window says for it.
+local function null_answer(null)
+  return { answer = "", score = math.exp(null.log), logits = null.sum, value = null.value }
+end
+
+local function answer_of(candidate, spans)
+  local answer = spans(candidate.from, candidate.to)
+  answer.answer, answer.text = answer.text, nil
+  answer.score, answer.logits, answer.value = math.exp(candidate.log), candidate.sum, candidate.value
+  return answer
+end
+
+local function in_order(list, null)
+  local at = 1
+  while at <= #list and list[at].value >= null.value do
+    at = at + 1
+  end
+  table.insert(list, at, null)
+end
+
+-- A window over the context, also where the whole fits in: the run of the context's tokens.
+local function of_context(part)
+  if #part.encoding.ids > part.to - part.from + 1 then
+    return part
+  end
+  local list = windows.cut(part.encoding, 2, #part.encoding.ids, 0)
+  return list and list[1]
+end
+
+-- Answers to the question that sequences first to last of the batch are about.
+local function answers(batch, logits, first, last, read)
+  local e, list = batch.parts[first].encoding, {}
+  local ends, null = read.whole_words and word_ends(e) or nil, { log = 0, sum = 0, value = math.huge }
+  for s = first, last do
+    local window, at = of_context(batch.parts[s]), logits + 2 * batch.starts[s - 1]
+    if window then
+      local sum, probability = search(list, window, at, read.by == "probability", read, ends)
+      local value = read.by == "probability" and sum - probability or sum
+      if value < null.value then
+        null = { sum = sum, log = sum - probability, value = value }
+      end
+    end
+  end
+  local spans, found = scores.spans(e.texts[2]), {}
+  for i, candidate in ipairs(list) do
+    found[i] = answer_of(candidate, spans)
+  end
+  if read.no_answer or #found == 0 then
+    in_order(found, null_answer(null))
+    found[read.best + 1] = nil
+  end
+  for _, answer in ipairs(found) do
+    answer.value = nil
+  end
+  return read.best == 1 and found[1] or found
+end
+
+--- encoder:qa({ question =, context = }, options): { answer =, score =, logits = sum of the two logits, first =, last =
+-- (characters of the context from 1, both included), first_byte =, last_byte = }; of a list of inputs, a list. Where there is no
+-- answer it is "", without places. Options:
+--   best         how many answers, best first; of more than one, each input's are a list. 1
+--   tokens       of a window with the question, at most; 384, or the model's limit if that is less
+--   stride       tokens that windows have in common; 128
+--   longest      tokens of an answer at most; 30
+--   no_answer    whether "no answer" is one of the answers; false
+--   whole_words  whether answers begin and end with words, not pieces of them; false
+--   by           what answers of several windows are ordered by: "probability" (default), or "logits", the sum of the two
+--   long         what becomes of a long context: "windows" (default), "truncate", "error"
+function qa.run(encoder, given, opts)
+  options.method(encoder, "qa")
+  local read = read_options(opts)
+  local parts, batch = encoder:gather("qa", given, "qa", {
+    forms = qa.forms, keep = true, long = read.long, tokens = read.tokens, stride = read.stride,
+  })
+  local list, logits = {}, parts.spans:pointer()
+  for input, first, last in batch:groups() do
+    list[input] = answers(batch, logits, first, last, read)
+  end
+  parts.spans:release()
+  return batch.single and list[1] or list, batch
+end
+
+return qa

@@ -1,0 +1,97 @@
+--- Windows: a text that is longer than a model takes, as several sequences that overlap.
+--
+-- An encoding (what a tokenizer's encode returns, not truncated) is cut at one of its texts: each window has that text's next
+-- tokens in the place of all, and everything else as it is, the special tokens and the other text. So a window looks to the
+-- model like a whole input, whatever the special tokens are. As in the reference library, a window begins `stride` tokens before
+-- the last one's end.
+--
+-- A window is { encoding =, head = positions before its text, from =, to = its tokens in the encoding, tail = positions after };
+-- windows.source says which token of the encoding stands at a position.
+local windows = {}
+
+-- First and last token of a text of the encoding: a run, since nothing stands between a text's tokens.
+local function run_of(e, text)
+  local first, last
+  for i = 1, #e.ids do
+    if e.sequences[i] == text then
+      first, last = first or i, i
+    end
+  end
+  return first, last
+end
+
+--- Tokens of text 1 or 2.
+function windows.length(e, text)
+  local first, last = run_of(e, text)
+  return first and last - first + 1 or 0
+end
+
+--- The text that "longest", "first" or "second" means: 1 or 2. Of two of one length it is the first.
+function windows.text(e, which)
+  if which == "longest" then
+    return windows.length(e, 2) > windows.length(e, 1) and 2 or 1
+  end
+  return which == "second" and 2 or 1
+end
+
+--- The encoding as one window.
+function windows.whole(e)
+  return { encoding = e, head = 0, from = 1, to = #e.ids, tail = 0 }
+end
+
+--- Windows of at most `limit` tokens over text 1 or 2 of an encoding. stride: tokens of the text that a window has in common with
+-- the last one, at most half of what it holds of it. fixed: tokens at the text's beginning that every window has (a prompt).
+-- Returns a list and the stride; nil and the tokens that are left for the text if there are none, so that nothing can be cut.
+function windows.cut(e, text, limit, stride, fixed)
+  local first, last = run_of(e, text)
+  first = first and first + (fixed or 0)
+  if not first or first > last then
+    return nil, 0
+  end
+  local head, tail = first - 1, #e.ids - last
+  local room = limit - head - tail
+  if room < 1 then
+    return nil, room
+  end
+  stride = math.min(stride, math.floor(room / 2))
+  local list, from = {}, first
+  repeat
+    local to = math.min(from + room - 1, last)
+    list[#list + 1] = { encoding = e, head = head, from = from, to = to, tail = tail }
+    from = from + room - stride
+  until to == last
+  return list, stride
+end
+
+--- Tokens of a window.
+function windows.size(window)
+  return window.head + window.to - window.from + 1 + window.tail
+end
+
+--- The token of the encoding that stands at a position of the window, from 0.
+function windows.source(window, position)
+  local e, inside = window.encoding, position - window.head
+  if inside < 0 then
+    return position + 1
+  elseif inside <= window.to - window.from then
+    return window.from + inside
+  end
+  return #e.ids - windows.size(window) + position + 1
+end
+
+--- Of several windows over one text, the one in which token `i` of the encoding has most to its nearer side: its index. The first
+-- of equals, and of tokens that every window has.
+function windows.widest(list, i)
+  local best, most
+  for k, window in ipairs(list) do
+    if i >= window.from and i <= window.to then
+      local context = math.min(i - window.from, window.to - i)
+      if not best or context > most then
+        best, most = k, context
+      end
+    end
+  end
+  return best or 1
+end
+
+return windows
