@@ -1,4 +1,4 @@
-/* attention.c: softmax(Q K^T scale) V for each sequence and head, in FP32 or, of U8, in INT8.
+/* attention.c: softmax(Q K^T scale + bias) V for each sequence and head, in FP32 or, of U8, in INT8.
  *
  * The work is a list of rows, query by query, head by head, sequence by sequence. A row of a sequence of length S costs S.
  * Threads take contiguous parts of the list of equal cost; a part may begin and end in the middle of a head.
@@ -22,6 +22,23 @@ static int head_scales(const pgee_tensor *t, const char *what, int64_t heads, fl
       return fail(PGEE_ARGUMENT, "%s[%lld] is %g, expected a positive number%s", what, (long long)h + 1, (double)x,
                   by == 1 ? "" : ", times scale a normal float");
   }
+  return PGEE_OK;
+}
+
+/* [heads][2M - 1], finite, also times log2 e. */
+static int bias_check(const pgee_tensor *t, int64_t heads) {
+  TRY(tensor_expect(t, "bias", PGEE_F32, 2, heads, -1));
+  TRY(tensor_expect_memory(t, "bias"));
+  if (t->shape[1] % 2 == 0)
+    return fail(PGEE_ARGUMENT, "bias is %lld wide, expected an odd number: distances from 1 - M to M - 1",
+                (long long)t->shape[1]);
+  for (int64_t h = 0; h < heads; h++)
+    for (int64_t i = 0; i < t->shape[1]; i++) {
+      float x = floats(t)[h * t->stride + i];
+      if (is_nonfinite(x * 1.5f))
+        return fail(PGEE_ARGUMENT, "bias[%lld][%lld] is %s, expected a number", (long long)h + 1, (long long)i + 1,
+                    is_nonfinite(x) ? nonfinite_name(x) : "too large");
+    }
   return PGEE_OK;
 }
 
@@ -51,6 +68,8 @@ static int check(const void *args) {
     TRY(u8_check(a));
   else if (a->qk_scale || a->v_scale)
     return fail(PGEE_ARGUMENT, "qk_scale and v_scale are for U8 qkv, which is F32");
+  if (a->bias)
+    TRY(bias_check(a->bias, a->heads));
   if (a->y)
     TRY(expect_output_like(a->y, "y", PGEE_F32, a->qkv, H));
   else if (a->quantize.mode == 0)
@@ -62,6 +81,9 @@ static int check_batch(const void *args, const pgee_batch *batch, int64_t S) {
   const pgee_attention_args *a = args;
   if (is_u8(a) && S > MOST)
     return fail(PGEE_ARGUMENT, "a sequence of %lld tokens, expected at most %d in INT8", (long long)S, MOST);
+  if (a->bias && S > a->bias->shape[1] / 2 + 1)
+    return fail(PGEE_ARGUMENT, "a sequence of %lld tokens, expected at most %lld, the distances that bias has", (long long)S,
+                (long long)a->bias->shape[1] / 2 + 1);
   return expect_tokens(a->qkv, "qkv", batch);
 }
 
@@ -127,6 +149,11 @@ static quantizer head_quantizer(const pgee_attention_args *a, int64_t start, int
   return q;
 }
 
+/* A head's bias of a key at its query. */
+static const float *head_bias(const pgee_attention_args *a, int64_t head) {
+  return a->bias ? floats(a->bias) + head * a->bias->stride + a->bias->shape[1] / 2 : NULL;
+}
+
 static void run_f32(const pgee_attention_args *a, const context *c, place p, int64_t last, int64_t start, int64_t column) {
   int64_t H = a->qkv->shape[1] / 3;
   const float *q = floats(a->qkv) + start * a->qkv->stride + column;
@@ -138,6 +165,7 @@ static void run_f32(const pgee_attention_args *a, const context *c, place p, int
       .S = length_of(c->batch, p.sequence),
       .D = head_width(a),
       .scale = a->scale,
+      .bias = head_bias(a, p.head),
       .y = a->y ? floats(a->y) + start * a->y->stride + column : NULL,
       .ldy = stride_of(a->y),
       .quantize = head_quantizer(a, start, column),
@@ -157,6 +185,7 @@ static void run_u8(const pgee_attention_args *a, const context *c, place p, int6
       .D = head_width(a),
       .scale = floats(a->qk_scale)[p.head * a->qk_scale->stride] * a->scale,
       .v_scale = floats(a->v_scale)[p.head * a->v_scale->stride],
+      .bias = head_bias(a, p.head),
       .y = a->y ? floats(a->y) + start * a->y->stride + column : NULL,
       .ldy = stride_of(a->y),
       .quantize = head_quantizer(a, start, column),
@@ -194,7 +223,7 @@ const operator op_attention = {
     .args_bytes = sizeof(pgee_attention_args),
     .fields = {FIELD(FIELD_READ, pgee_attention_args, qkv), FIELD(FIELD_WRITE, pgee_attention_args, y),
                FIELD(FIELD_READ, pgee_attention_args, qk_scale), FIELD(FIELD_READ, pgee_attention_args, v_scale),
-               QUANTIZER_FIELDS(pgee_attention_args)},
+               FIELD(FIELD_READ, pgee_attention_args, bias), QUANTIZER_FIELDS(pgee_attention_args)},
     .check = check,
     .needs_batch = needs_always,
     .check_batch = check_batch,

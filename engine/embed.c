@@ -22,6 +22,8 @@ static int check(const void *args) {
     TRY(table_check(a->type, "type", H));
   if (a->position_offset < 0)
     return fail(PGEE_ARGUMENT, "position_offset is %lld, expected 0 or more", (long long)a->position_offset);
+  if (a->skip_padding && a->position_offset < 1)
+    return fail(PGEE_ARGUMENT, "position_offset is 0, expected the padding token's id + 1 where skip_padding is set");
   return PGEE_OK;
 }
 
@@ -70,6 +72,16 @@ static int64_t sequence_of(const pgee_batch *batch, int64_t t) {
   return low;
 }
 
+static int is_padding(const pgee_embed_args *a, int32_t id) { return a->skip_padding && id == a->position_offset - 1; }
+
+/* How many tokens from `first` to `last` (excluded) count. */
+static int64_t counted(const pgee_embed_args *a, const pgee_batch *batch, int64_t first, int64_t last) {
+  int64_t count = 0;
+  for (int64_t t = first; t < last; t++)
+    count += !is_padding(a, batch->ids[t]);
+  return count;
+}
+
 static void run(const void *args, const context *c) {
   const pgee_embed_args *a = args;
   const pgee_batch *batch = c->batch;
@@ -77,11 +89,11 @@ static void run(const void *args, const context *c) {
   share(c, c->T, &first, &last);
   if (first == last)
     return;
-  int64_t b = sequence_of(batch, first);
+  int64_t b = sequence_of(batch, first), place = counted(a, batch, batch->starts[b], first);
   for (int64_t t = first; t < last; t++) {
-    while (t >= batch->starts[b + 1])
-      b++;
-    const void *position = row(a->position, t - batch->starts[b] + a->position_offset);
+    for (; t >= batch->starts[b + 1]; b++)
+      place = 0;
+    const void *position = row(a->position, a->position_offset + (is_padding(a, batch->ids[t]) ? -1 : place++));
     const void *type = row(a->type, batch->types ? batch->types[t] : 0);
     c->k->embed(floats(a->y) + t * a->y->stride, row(a->word, batch->ids[t]), a->word->dtype, position, dtype_of(a->position),
                 type, dtype_of(a->type), a->y->shape[1]);

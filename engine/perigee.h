@@ -320,15 +320,18 @@ typedef struct pgee_quantizer {
   pgee_tensor *row_zero;  /* out S32 [rows], dynamic only */
 } pgee_quantizer;
 
-/* y = (word[id] + type[type id]) + position[i + position_offset], i the place in the sequence. */
+/* y = (word[id] + type[type id]) + position[i + position_offset], i the place in the sequence. With skip_padding, tokens of the id
+ * position_offset - 1 have position[position_offset - 1] and are not counted in the place of others. */
 typedef struct pgee_embed_args {
   const pgee_tensor *word, *position; /* [vocabulary][H], [positions][H], F32, F16 or BF16; position may be NULL */
   const pgee_tensor *type;            /* [types][H] or NULL */
   int64_t position_offset;
   pgee_tensor *y; /* out F32 [T][H] */
+  int skip_padding;
 } pgee_embed_args;
 
-enum { PGEE_IDENTITY = 0, PGEE_GELU = 1, PGEE_GELU_TANH = 2, PGEE_RELU = 3, PGEE_TANH = 4 };
+/* GELU by erf and by tanh (Hendrycks and Gimpel 2016); SiLU, x sigmoid(x), and quick GELU, x sigmoid(1.702 x). */
+enum { PGEE_IDENTITY = 0, PGEE_GELU = 1, PGEE_GELU_TANH = 2, PGEE_RELU = 3, PGEE_TANH = 4, PGEE_QUICK_GELU = 5, PGEE_SILU = 6 };
 /* Who multiplies. PGEE_AUTO: our kernel for the ISA in force. PGEE_ONEDNN: oneDNN, where it has a kernel for the part of the
  * shape that a thread takes, else ours; refused if pgee_onednn_check refuses it, or for FP32 if there is no oneDNN. */
 enum { PGEE_AUTO = 0, PGEE_ONEDNN = 1 };
@@ -365,7 +368,7 @@ typedef struct pgee_quantize_args {
   pgee_quantizer quantize;
 } pgee_quantize_args;
 
-/* softmax(Q K^T * scale) V for each sequence and head. In INT8 if qkv is U8: Q, K and V have zero point 128 and a scale for each
+/* softmax(Q K^T * scale + bias) V for each sequence and head. In INT8 if qkv is U8: Q, K and V have zero point 128 and a scale for each
  * head, probabilities 8 bits; sequences of at most 32768 tokens. */
 typedef struct pgee_attention_args {
   const pgee_tensor *qkv; /* F32 or U8 [T][3H]: Q, K, V side by side, heads side by side in each */
@@ -375,6 +378,8 @@ typedef struct pgee_attention_args {
   const pgee_tensor *v_scale;  /* U8 qkv: F32 [heads]; else NULL */
   pgee_tensor *y;              /* out F32 [T][H] or NULL if quantized */
   pgee_quantizer quantize;     /* static only */
+  const pgee_tensor *bias;     /* F32 [heads][2M - 1] or NULL: column M - 1 + d is added where a key is d tokens after the query;
+                                  finite, also times 1.5. Sequences of at most M tokens */
 } pgee_attention_args;
 
 enum { PGEE_POOL_FIRST = 0, PGEE_POOL_MEAN = 1, PGEE_POOL_MAX = 2, PGEE_POOL_MEAN_SQRT = 3, PGEE_POOL_LAST = 4 };

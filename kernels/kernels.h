@@ -68,25 +68,27 @@ typedef struct norm {
   float *scratch; /* [H] of the calling thread, used when y is NULL */
 } norm;
 
-/* One head of one sequence. y = softmax(q k^T * scale) v for queries q0 to q1 (q1 excluded); scale > 0. */
+/* One head of one sequence. y = softmax(q k^T * scale + bias) v for queries q0 to q1 (q1 excluded); scale > 0. */
 typedef struct attention {
   const float *q, *k, *v; /* [S][ld] of this head */
   int64_t ld, S, D;
   float scale;
-  float *y; /* [S][ldy] of this head, or NULL */
+  const float *bias; /* NULL, or of key i - query j bias[i - j], from 1 - S to S - 1; finite */
+  float *y;          /* [S][ldy] of this head, or NULL */
   int64_t ldy;
   quantizer quantize; /* static or none; q, mul are already this head's */
 } attention;
 
-/* The same in INT8. A score is s = sum over d of (q - 128) (k - 128), exact; p is 255 exp((s - max s) scale) rounded to an
- * integer (kernels/README.md says how); y = v_scale * sum p (v - 128) / sum p. scale, of a score, is
+/* The same in INT8. A score is s = sum over d of (q - 128) (k - 128), exact; p is 255 exp(s scale + bias - max (s scale + bias))
+ * rounded to an integer (kernels/README.md says how); y = v_scale * sum p (v - 128) / sum p. scale, of a score, is
  * the product of q's and k's scales and 1 / sqrt(D); it and v_scale are positive and finite. q's rows are readable up to D
  * rounded up to 4. S and D at most 32768. */
 typedef struct attention_u8s8 {
   const uint8_t *q, *k, *v; /* [S][ld] of this head, zero point 128 */
   int64_t ld, S, D;
   float scale, v_scale;
-  float *y; /* [S][ldy] of this head, or NULL */
+  const float *bias; /* as above; times log2 e finite */
+  float *y;          /* [S][ldy] of this head, or NULL */
   int64_t ldy;
   quantizer quantize; /* static or none; q, mul are already this head's */
 } attention_u8s8;

@@ -33,6 +33,12 @@ static void multiply(float *c, int64_t ldc, const float *a, int64_t lda, const f
   }
 }
 
+/* s * scale + bias in place of a row of scores. bias: of the first key. */
+INLINE void row_biased(float *s, const float *bias, float scale, int64_t S) {
+  v16 factor = vsplat(scale);
+  LANES(S, vstore(s + k, vfma(vload(s + k, n), factor, vload(bias + k, n)), n));
+}
+
 /* The largest of a row of scores; NaN is not seen. */
 INLINE float row_top(const float *s, int64_t S) {
   v16 least = vsplat(-INFINITY), most = least;
@@ -61,16 +67,19 @@ INLINE void store_context(const attention *a, const float *c, float inverse, int
 void NAME(attention_f32)(const attention *a, int64_t q0, int64_t q1, float *scratch) {
   int64_t S = a->S, D = a->D, ld_scores = key_panels(S) * 64;
   float *keys = scratch, *scores = keys + keys_floats(S, D), *context = scores + scores_floats(S);
+  float scale = a->bias ? 1 : a->scale;
   pack_keys(keys, a);
   for (int64_t t = q0; t < q1; t += QUERIES) {
     int64_t rows = q1 - t < QUERIES ? q1 - t : QUERIES;
     float top[QUERIES], inverse[QUERIES];
     for (int64_t s = 0; s < S; s += 64)
       multiply(scores + s, ld_scores, a->q + t * a->ld, a->ld, keys + s * D, 64, D, rows, S - s < 64 ? (int)(S - s) : 64);
+    for (int64_t i = 0; a->bias && i < rows; i++)
+      row_biased(scores + i * ld_scores, a->bias - (t + i), a->scale, S);
     for (int64_t i = 0; i < rows; i++) /* a loop of its own: the exponentials need not wait for their row's maximum */
-      top[i] = row_top(scores + i * ld_scores, S) * a->scale;
+      top[i] = row_top(scores + i * ld_scores, S) * scale;
     for (int64_t i = 0; i < rows; i++)
-      inverse[i] = row_exp(scores + i * ld_scores, a->scale, top[i], S);
+      inverse[i] = row_exp(scores + i * ld_scores, scale, top[i], S);
     for (int64_t d = 0; d < D; d += 64) {
       int n = D - d < 64 ? (int)(D - d) : 64;
       multiply(context, 64, scores, ld_scores, a->v + d, a->ld, S, rows, n);

@@ -7,12 +7,13 @@
  *   widen(to, from, ld, D, rows, &ld)   the queries as elements: `to`, or `from` itself
  *   pack_keys16(to, from, ld)           16 channels of 16 keys of ld bytes: 4 groups of 16 keys by 4, each minus 128
  *   pack_values16(to, from, ld)         16 channels of 4 keys: one group of 16 columns by 4, each minus 128
- *   probability(s, top, c)              p of 16 scores; may be anything that store_p cuts to 0 to 255
+ *   probability(d, c)                   p of 16 scores; may be anything that store_p cuts to 0 to 255
  *   store_p(to, a, b, c, d)             64 of them; returns their sums over some lanes
  *
  * kernels/README.md writes down the arithmetic, scratch.h the scratch. Sums are integers, so their order is free; a query's bits
  * depend on nothing but its own row, the keys and the values, so neither the blocks nor q0 and q1 matter.
  */
+#include <math.h>
 #include <string.h>
 
 #include "attention_u8s8.h"
@@ -90,22 +91,45 @@ INLINE int32_t row_top(const int32_t *s, int64_t S) {
   return vigreatest(most);
 }
 
-/* 16 probabilities of which there are `left`. */
-INLINE v16i some(const int32_t *s, v16i top, v16 c, int64_t left) {
-  return left <= 0 ? visplat(0) : vifirst(probability(viload(s, 16), top, c), visplat(0), (int)at_most(left, 16));
+/* float(s - top) c + bias log2 e, floats in place of a row of scores; returns the largest, which is finite: its key's score is at
+ * least that of the top one plus the difference of two biases. bias: of the first key. */
+INLINE float row_biased(int32_t *s, int32_t top, const float *bias, float scale, int64_t S) {
+  v16 least = vsplat(-INFINITY), most = least, c = vsplat(scale), log2e = vsplat(0x1.715476p0f);
+  float *x = (float *)(void *)s;
+  LANES(S, v16 v = vfma(vfloat(visub(viload(s + k, n), visplat(top))), c, vmul(vload(bias + k, n), log2e)); vstore(x + k, v, n);
+        most = vmax(vfirst(v, least, n), most));
+  return vgreatest(most);
 }
 
-/* The probabilities of a row; returns their sum. */
-INLINE int32_t row_p(element *p, const int32_t *s, int32_t most, float scale, int64_t S) {
-  v16i top = visplat(most), sum = visplat(0);
+/* The largest of a row of scores: of integers, or, once a bias was added, of floats. */
+typedef struct row_most {
+  int32_t top;
+  float biased_top;
+} row_most;
+
+/* 16 probabilities. */
+INLINE v16i p16(const int32_t *s, row_most most, v16 c, const int biased) {
+  return probability(biased ? vsub(vload((const float *)(const void *)s, 16), vsplat(most.biased_top))
+                            : vfloat(visub(viload(s, 16), visplat(most.top))),
+                     c);
+}
+
+/* The same, of which there are `left`. */
+INLINE v16i some(const int32_t *s, row_most most, v16 c, const int biased, int64_t left) {
+  return left <= 0 ? visplat(0) : vifirst(p16(s, most, c, biased), visplat(0), (int)at_most(left, 16));
+}
+
+/* The probabilities of a row; returns their sum. biased: a constant in each copy. */
+INLINE int32_t row_p(element *p, const int32_t *s, row_most most, float scale, int64_t S, const int biased) {
+  v16i sum = visplat(0);
   v16 c = vsplat(scale);
   int64_t k = 0;
   for (; k + 64 <= S; k += 64)
-    sum = viadd(sum, store_p(p + k, probability(viload(s + k, 16), top, c), probability(viload(s + k + 16, 16), top, c),
-                             probability(viload(s + k + 32, 16), top, c), probability(viload(s + k + 48, 16), top, c)));
+    sum = viadd(sum, store_p(p + k, p16(s + k, most, c, biased), p16(s + k + 16, most, c, biased),
+                             p16(s + k + 32, most, c, biased), p16(s + k + 48, most, c, biased)));
   if (k < S)
-    sum = viadd(sum, store_p(p + k, some(s + k, top, c, S - k), some(s + k + 16, top, c, S - k - 16),
-                             some(s + k + 32, top, c, S - k - 32), some(s + k + 48, top, c, S - k - 48)));
+    sum = viadd(sum, store_p(p + k, some(s + k, most, c, biased, S - k), some(s + k + 16, most, c, biased, S - k - 16),
+                             some(s + k + 32, most, c, biased, S - k - 32), some(s + k + 48, most, c, biased, S - k - 48)));
   return visum(sum);
 }
 
@@ -134,15 +158,18 @@ void NAME(attention_u8s8)(const attention_u8s8 *a, int64_t q0, int64_t q1, void 
   start_scores(start, keys, S, D);
   for (int64_t t = q0; t < q1; t += BLOCK_QUERIES) {
     int64_t rows = at_most(q1 - t, BLOCK_QUERIES);
-    int32_t top[BLOCK_QUERIES];
+    row_most most[BLOCK_QUERIES];
     float factor[BLOCK_QUERIES];
     const element *q = widen(wide, a->q + t * a->ld, a->ld, D, rows, &ldq);
     for (int64_t s = 0; s < S; s += 64)
       multiply(scores + s, ld, start + s, q, ldq, keys + s / 64 * key_groups(D) * GROUP, groups_of(D), rows, at_most(S - s, 64));
     for (int64_t i = 0; i < rows; i++) /* a loop of its own: the probabilities need not wait for their row's maximum */
-      top[i] = row_top(scores + i * ld, S);
+      most[i].top = row_top(scores + i * ld, S);
+    for (int64_t i = 0; a->bias && i < rows; i++)
+      most[i].biased_top = row_biased(scores + i * ld, most[i].top, a->bias - (t + i), c, S);
     for (int64_t i = 0; i < rows; i++)
-      factor[i] = a->v_scale / (float)row_p(p + i * ld, scores + i * ld, top[i], c, S);
+      factor[i] = a->v_scale / (float)(a->bias ? row_p(p + i * ld, scores + i * ld, most[i], 1, S, 1)
+                                               : row_p(p + i * ld, scores + i * ld, most[i], c, S, 0));
     for (int64_t d = 0; d < D; d += 64) {
       int64_t n = at_most(D - d, 64);
       multiply(context, 64, zeros, p, ld, values + d / 64 * groups_of(S) * GROUP, groups_of(S), rows, n);

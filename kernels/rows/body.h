@@ -132,6 +132,8 @@ INLINE void by_activation(const epilogue e, const void *c, int64_t ldc, int64_t 
   case PGEE_GELU_TANH: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU_TANH); break;
   case PGEE_RELU: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_RELU); break;
   case PGEE_TANH: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_TANH); break;
+  case PGEE_QUICK_GELU: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_QUICK_GELU); break;
+  case PGEE_SILU: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_SILU); break;
   default: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_IDENTITY); break;
   }
 }

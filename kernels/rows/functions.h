@@ -4,7 +4,8 @@
  * (spec/kernels/rows_spec.lua holds them to it):
  *   exp    at most 0.9 ulp where the result is a normal float, for x up to 88; 0 below -87.7
  *   tanh   at most 1.4 ulp
- *   gelu   at most 1.3e-7 * max(1, |x|) off x / 2 * (1 + erf(x / sqrt 2)), as much off the tanh form (Hendrycks and Gimpel 2016)
+ *   gelu   at most 1.3e-7 * max(1, |x|) off x / 2 * (1 + erf(x / sqrt 2)), as much off the tanh form (Hendrycks and Gimpel 2016);
+ *          the quick form and silu as much off theirs
  */
 #include "../../engine/perigee.h"
 #include "coefficients.h"
@@ -72,12 +73,17 @@ INLINE v16 vgelu(v16 x) { GELU(x, gelu_erf); }
 INLINE v16 vgelu_tanh(v16 x) { GELU(x, gelu_tanh); }
 #undef GELU
 
+/* x / (1 + exp(-slope x)): x times the logistic function of slope x. */
+INLINE v16 vsilu(v16 x, float slope) { return vdiv(x, vadd(vexp(vmin(vsplat(88), vmul(vsplat(-slope), x))), vsplat(1))); }
+
 INLINE v16 activate(v16 x, int activation) {
   switch (activation) {
   case PGEE_GELU: return vgelu(x);
   case PGEE_GELU_TANH: return vgelu_tanh(x);
   case PGEE_RELU: return vmax(vsplat(0), x);
   case PGEE_TANH: return vtanh(x);
+  case PGEE_QUICK_GELU: return vsilu(x, 1.702f);
+  case PGEE_SILU: return vsilu(x, 1);
   default: return x;
   }
 }

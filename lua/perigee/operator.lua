@@ -18,6 +18,7 @@ local M = {}
 
 local ACTIVATIONS = {
   identity = C.PGEE_IDENTITY, gelu = C.PGEE_GELU, gelu_tanh = C.PGEE_GELU_TANH, relu = C.PGEE_RELU, tanh = C.PGEE_TANH,
+  quick_gelu = C.PGEE_QUICK_GELU, silu = C.PGEE_SILU,
 }
 local KERNELS = { auto = C.PGEE_AUTO, onednn = C.PGEE_ONEDNN }
 local MODES = { static = C.PGEE_STATIC, token = C.PGEE_DYNAMIC_TOKEN, sequence = C.PGEE_DYNAMIC_SEQUENCE }
@@ -36,7 +37,9 @@ local QUANTIZER = {
 local operators = {
   embed = {
     code = C.PGEE_EMBED, args = ffi.typeof "pgee_embed_args",
-    fields = { word = "tensor", position = "tensor", type = "tensor", position_offset = "number", y = "tensor" },
+    fields = {
+      word = "tensor", position = "tensor", type = "tensor", position_offset = "number", y = "tensor", skip_padding = "flag",
+    },
   },
   linear = {
     code = C.PGEE_LINEAR, args = ffi.typeof "pgee_linear_args",
@@ -58,7 +61,7 @@ local operators = {
     code = C.PGEE_ATTENTION, args = ffi.typeof "pgee_attention_args",
     fields = {
       qkv = "tensor", heads = "number", scale = "number", qk_scale = "tensor", v_scale = "tensor", y = "tensor",
-      quantize = "quantize",
+      quantize = "quantize", bias = "tensor",
     },
   },
   pool = {

@@ -27,6 +27,8 @@ local ACTIVATIONS = {
   gelu_tanh = function(x) return 0.5 * x * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))) end,
   relu = function(x) return math.max(x, 0) end,
   tanh = math.tanh,
+  quick_gelu = function(x) return x / (1 + math.exp(-1.702 * x)) end,
+  silu = function(x) return x / (1 + math.exp(-x)) end,
 }
 
 -- The accumulators of x8 and w, and from them y before the activation, as the contract says: the fma is one rounding.
@@ -233,7 +235,8 @@ describe("linear", function()
     refuses("x is U8 [4][6], expected U8 [rows][5]", engine.matrix(4, 6), w)
     refuses("bias is F32 [2], expected F32 [3]", x, w, { bias = { 1, 2 } })
     refuses("residual is F32 [4][5], expected F32 [4][3]", x, w, { residual = x })
-    refuses("linear: activation is the string 'swish', expected one of gelu, gelu_tanh, identity, relu, tanh", x, w,
+    refuses("linear: activation is the string 'swish', expected one of gelu, gelu_tanh, identity, quick_gelu, "
+      .. "relu, silu, tanh", x, w,
       { activation = "swish" })
     refuses("linear has no option bais, only activation, bias, kernel, quantize, requantize, residual", x, w, { bais = 1 })
     refuses("linear: FP32 weights take an F32 tensor, not quantized", quant.quantize(x), f)

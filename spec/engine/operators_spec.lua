@@ -88,6 +88,35 @@ describe("embed", function()
     end
   end)
 
+  it("counts positions without padding tokens, which have the one before the first", function()
+    local H = 5
+    local word, position = engine.matrix(11, H, 1), engine.matrix(67, H, 2)
+    local batch = plan.batch(cut(ids))
+    local result = engine.same_everywhere(function()
+      local y = outputs(T, H)
+      operator.run("embed", { word = word, position = position, position_offset = 2, skip_padding = true, y = y }, batch)
+      return { y }
+    end)
+    local at, padding = 0, 0
+    for _, length in ipairs(LENGTHS) do
+      local place = 0
+      for _ = 1, length do
+        at = at + 1
+        local counts = ids[at] ~= 1
+        padding = padding + (counts and 0 or 1)
+        local row = position[2 + (counts and place or -1) + 1]
+        place = place + (counts and 1 or 0)
+        for k = 1, H do
+          assert.equal(engine.float(word[ids[at] + 1][k] + row[k]), result[1][at][k])
+        end
+      end
+    end
+    assert.is_true(padding > 5)
+    assert.error_matches(function()
+      operator.run("embed", { word = word, position = position, skip_padding = true, y = outputs(T, H) }, batch)
+    end, "embed: position_offset is 0, expected the padding token's id + 1 where skip_padding is set", 1, true)
+  end)
+
   it("reads F16 and BF16 tables as the floats they are", function()
     local batch = plan.batch { { 1, 0 }, { 1 } }
     for _, dtype in ipairs { "F16", "BF16" } do
@@ -264,7 +293,7 @@ describe("quantize", function()
 end)
 
 describe("attention", function()
-  local function oracle(qkv, lengths, heads, scale)
+  local function oracle(qkv, lengths, heads, scale, bias)
     local width = qkv.shape[2]
     local H, D, list = width / 3, width / 3 / heads, qkv:totable()
     local y, at = {}, 0
@@ -278,7 +307,7 @@ describe("attention", function()
             for d = 1, D do
               dot = dot + list[at + i][h * D + d] * list[at + j][H + h * D + d]
             end
-            p[j] = dot * scale
+            p[j] = dot * scale + (bias and bias[h + 1][(#bias[1] + 1) / 2 + j - i] or 0)
             most = math.max(most, p[j])
           end
           for j = 1, S do
@@ -389,6 +418,35 @@ describe("attention", function()
     end
   end)
 
+  it("adds to each score its head's bias for the distance", function()
+    local heads, D = 3, 8
+    local H = heads * D
+    local batch, T = batch_of(LENGTHS)
+    local qkv, bias = engine.matrix(T, 3 * H, 1, 2), engine.matrix(heads, 2 * 65 - 1, 4, 2)
+    local scale = 2 / 127
+    local qkv8, qk, v = qkv_u8(T, H, scale), vector(heads, scale * scale), vector(heads, scale)
+    local result = engine.same_everywhere(function()
+      local y, y8, flat = outputs(T, H), outputs(T, H), outputs(T, H)
+      operator.run("attention", { qkv = qkv, heads = heads, scale = D ^ -0.5, bias = bias, y = y }, batch)
+      operator.run("attention", {
+        qkv = qkv8, heads = heads, scale = D ^ -0.5, bias = bias, qk_scale = qk, v_scale = v, y = y8,
+      }, batch)
+      operator.run("attention", { qkv = qkv, heads = heads, scale = D ^ -0.5, y = flat }, batch)
+      return { y, y8, flat }
+    end)
+    near(oracle(qkv, LENGTHS, heads, engine.float(D ^ -0.5), bias), result[1], 3e-6)
+    assert.is_true(result[1]:sqnr(result[2]) > 30 and result[1]:sqnr(result[3]) < 20)
+    local wide = engine.matrix(heads, 2 * 80 - 1, 5) -- one of more distances than a sequence has
+    for h = 1, heads do
+      for d = -64, 64 do
+        wide[h][80 + d] = bias[h][65 + d]
+      end
+    end
+    local y = outputs(T, H)
+    operator.run("attention", { qkv = qkv, heads = heads, scale = D ^ -0.5, bias = wide, y = y }, batch)
+    assert.is_true(y:equals(result[1]))
+  end)
+
   it("of U8 gives each head its own scales", function()
     local qkv, y, one = qkv_u8(9, 8, 2 / 127), outputs(9, 8), outputs(9, 8)
     local qk, v = tensor.from { 1e-4, 5e-4 }, tensor.from { 0.01, 0.25 }
@@ -425,6 +483,14 @@ describe("attention", function()
     refuses("attention: qkv has 4 rows, the batch 3 tokens", { qkv = qkv, heads = 2, scale = 1, y = y }, batch_of { 3 })
     refuses("attention: qk_scale and v_scale are for U8 qkv, which is F32",
       { qkv = qkv, heads = 2, scale = 1, v_scale = vector(2, 1), y = y })
+    local function biased(message, bias)
+      refuses(message, { qkv = qkv, heads = 2, scale = 1, bias = bias, y = y })
+    end
+    biased("attention: bias is F32 [3][7], expected F32 [2]", engine.matrix(3, 7))
+    biased("attention: bias is 6 wide, expected an odd number: distances from 1 - M to M - 1", engine.matrix(2, 6))
+    biased("attention: a sequence of 4 tokens, expected at most 3, the distances that bias has", engine.matrix(2, 5))
+    biased("attention: bias[2][1] is NaN, expected a number", tensor.from { { 0 }, { 0 / 0 } })
+    biased("attention: bias[1][1] is too large, expected a number", tensor.from { { 3e38 }, { 0 } })
     refuses("attention: qkv is I8 [4][12], expected F32", { qkv = tensor.new("I8", { 4, 12 }), heads = 2, y = y })
     local function refuses_u8(message, change)
       local fields = { qkv = qkv_u8(4, 4, 1), heads = 2, scale = 1, qk_scale = vector(2, 1), v_scale = vector(2, 1), y = y }
@@ -566,7 +632,7 @@ describe("values out of the ordinary", function()
       local token, sequence = quant.quantize(x, { symmetric = false }), quant.quantize(x, { per = "sequence", batch = batch })
       local static = quant.quantize(x, range)
       local list = { normed, attended, pooled, unit, token.q, token.scale, token.zero, sequence.q, sequence.scale, static.q }
-      for _, activation in ipairs { "identity", "gelu", "gelu_tanh", "relu", "tanh" } do
+      for _, activation in ipairs { "identity", "gelu", "gelu_tanh", "relu", "tanh", "quick_gelu", "silu" } do
         list[#list + 1] = linear(x, f, { activation = activation })
         list[#list + 1] = linear(x, f, { activation = activation, requantize = range }).q
         list[#list + 1] = linear(token, w, { activation = activation })

@@ -8,6 +8,7 @@ local C = require("spec.support.native").cdef [[
     int fill;
     uint32_t seed;
     int step;
+    int biased;
   } attention_case;
   int spec_attention_equal(int isa, const attention_case *c, int corrupt, char *why, int64_t bytes);
   void spec_attention_error(const attention_case *c, double *y, double *q);
@@ -19,7 +20,7 @@ local why = ffi.new "char[256]"
 
 local function case(S, D, options)
   local o = options or {}
-  return ffi.new("attention_case", { S, D, o.y or 1, o.quantized or 0, o.fill or ORDINARY, 31 * S + D, o.step or 0 })
+  return ffi.new("attention_case", { S, D, o.y or 1, o.quantized or 0, o.fill or ORDINARY, 31 * S + D, o.step or 0, o.biased or 0 })
 end
 
 local function equal(isa, S, D, options)
@@ -62,6 +63,18 @@ describe("attention_f32", function()
         end
       end)
 
+      check("equals the reference when a bias is added", function()
+        for S = 1, 70 do
+          assert(equal(isa, S, S % 3 == 0 and 32 or 8, { biased = 1 }))
+        end
+        for _, S in ipairs { 127, 128, 129, 200, 513 } do
+          assert(equal(isa, S, 24, { biased = 1, y = 0, quantized = 1 }))
+        end
+        for _, step in ipairs { 1, 6, 25 } do
+          assert(equal(isa, 53, 20, { step = step, biased = 1 }))
+        end
+      end)
+
       check("does not depend on which queries are asked for at once", function()
         for _, step in ipairs { 1, 5, 6, 7, 24, 25 } do
           assert(equal(isa, 53, 20, { step = step }))
@@ -85,9 +98,11 @@ describe("attention_f32", function()
   it("is close to plain loops in double", function()
     local y, q = ffi.new "double[1]", ffi.new "double[1]"
     for _, shape in ipairs { { 1, 4 }, { 13, 24 }, { 40, 32 }, { 130, 64 }, { 300, 16 } } do
-      C.spec_attention_error(case(shape[1], shape[2], { quantized = 1 }), y, q)
-      assert(y[0] < 5e-6 and q[0] < 0.501, ("S %d D %d: y off by %g, q by %g"):format(shape[1], shape[2], y[0], q[0]))
-      assert(shape[1] == 1 or y[0] > 0)
+      for biased = 0, 1 do
+        C.spec_attention_error(case(shape[1], shape[2], { quantized = 1, biased = biased }), y, q)
+        assert(y[0] < 5e-6 and q[0] < 0.501, ("S %d D %d: y off by %g, q by %g"):format(shape[1], shape[2], y[0], q[0]))
+        assert(shape[1] == 1 or y[0] > 0)
+      end
     end
   end)
 
@@ -102,6 +117,10 @@ describe("attention_f32", function()
           end
         end
         assert.equal("31eac42f02c20790", bit.tohex(h), ffi.string(C.pgee_isa_name(isa)))
+        for _, S in ipairs { 1, 80 } do
+          h = C.spec_attention_digest(isa, case(S, 32, { quantized = 1, biased = 1 }), h)
+        end
+        assert.equal("200a3306d5f18f52", bit.tohex(h), ffi.string(C.pgee_isa_name(isa)) .. ", biased")
       end
     end
   end)

@@ -9,6 +9,7 @@ local C = require("spec.support.native").cdef [[
     float scale;
     uint32_t seed;
     int step;
+    int biased;
   } attention_u8s8_case;
   int spec_attention_u8s8_equal(int isa, const attention_u8s8_case *c, int corrupt, char *why, int64_t bytes);
   void spec_attention_u8s8_error(const attention_u8s8_case *c, double *unrounded, double *rounded, double *q);
@@ -22,7 +23,7 @@ local why = ffi.new "char[256]"
 local function case(S, D, options)
   local o = options or {}
   return ffi.new("attention_u8s8_case", {
-    S, D, o.y or 1, o.quantized or 0, o.fill or ANY, o.scale or 2 / (5400 * math.sqrt(D)), 31 * S + D, o.step or 0,
+    S, D, o.y or 1, o.quantized or 0, o.fill or ANY, o.scale or 2 / (5400 * math.sqrt(D)), 31 * S + D, o.step or 0, o.biased or 0,
   })
 end
 
@@ -70,6 +71,18 @@ describe("attention_u8s8", function()
         end
       end)
 
+      check("equals the reference when a bias is added", function()
+        for S = 1, 70 do
+          assert(equal(isa, S, S % 3 == 0 and 32 or 8, { biased = 1 }))
+        end
+        for _, S in ipairs { 127, 128, 129, 200, 513 } do
+          assert(equal(isa, S, 24, { biased = 1, y = 0, quantized = 1 }))
+        end
+        for _, step in ipairs { 1, 6, 25 } do
+          assert(equal(isa, 53, 20, { step = step, biased = 1 }))
+        end
+      end)
+
       check("does not depend on which queries are asked for at once", function()
         for _, step in ipairs { 1, 5, 6, 7, 24, 25 } do
           assert(equal(isa, 53, 20, { step = step }))
@@ -81,6 +94,7 @@ describe("attention_u8s8", function()
           for _, scale in ipairs { 1e-38, 1e-6, 1e-3, 1, 1e6, 1e30, 2e38 } do
             assert(equal(isa, 1, 3, { fill = fill, scale = scale, quantized = 1 }))
             assert(equal(isa, 70, 17, { fill = fill, scale = scale, quantized = 1 }))
+            assert(equal(isa, 70, 17, { fill = fill, scale = scale, quantized = 1, biased = 1 }))
           end
         end
       end)
@@ -99,11 +113,14 @@ describe("attention_u8s8", function()
     for _, shape in ipairs { { 1, 4 }, { 13, 24 }, { 40, 32 }, { 130, 64 }, { 300, 16 }, { 512, 64 } } do
       for _, scale in ipairs { 0.1, 0.5, 2, 8 } do
         local S, D = unpack(shape)
-        C.spec_attention_u8s8_error(case(S, D, { quantized = 1, scale = scale / (5400 * math.sqrt(D)) }), unrounded, rounded, q)
-        local text = ("S %d D %d scale %g: off by %g, with rounded p by %g, q by %g"):format(S, D, scale, unrounded[0],
-          rounded[0], q[0])
-        assert(unrounded[0] < 0.03 and rounded[0] < 0.008 and q[0] < 0.501, text)
-        assert(S == 1 or rounded[0] > 0, text)
+        for biased = 0, 1 do
+          C.spec_attention_u8s8_error(case(S, D, { quantized = 1, scale = scale / (5400 * math.sqrt(D)), biased = biased }),
+            unrounded, rounded, q)
+          local text = ("S %d D %d scale %g biased %d: off by %g, with rounded p by %g, q by %g"):format(S, D, scale, biased,
+            unrounded[0], rounded[0], q[0])
+          assert(unrounded[0] < 0.03 and rounded[0] < 0.008 and q[0] < 0.501, text)
+          assert(S == 1 or rounded[0] > 0, text)
+        end
       end
     end
   end)
@@ -127,6 +144,10 @@ describe("attention_u8s8", function()
           end
         end
         assert.equal("554cf484cde64054", bit.tohex(h), ffi.string(C.pgee_isa_name(isa)))
+        for _, S in ipairs { 1, 80 } do
+          h = C.spec_attention_u8s8_digest(isa, case(S, 32, { quantized = 1, biased = 1 }), h)
+        end
+        assert.equal("71f73b6666c09a35", bit.tohex(h), ffi.string(C.pgee_isa_name(isa)) .. ", biased")
       end
     end
   end)

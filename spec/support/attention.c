@@ -9,23 +9,32 @@ typedef struct attention_case {
   int fill;
   uint32_t seed;
   int step; /* queries in one call; 0: all */
+  int biased;
 } attention_case;
 
 typedef struct attention_io {
-  block q, k, v, mul, y, u;
+  block q, k, v, mul, bias, y, u;
 } attention_io;
 
 static attention_io io_new(const attention_case *c) {
   int64_t n = (int64_t)(c->S - 1) * (c->D + GAP) + c->D;
-  return (attention_io){block_filled(n, c->fill, c->seed),       block_filled(n, c->fill, c->seed + 1),
-                        block_filled(n, c->fill, c->seed + 2),   block_filled(c->D, ORDINARY, c->seed + 3),
-                        block_new((int64_t)c->S * (c->D + GAP)), block_bytes((int64_t)c->S * (c->D + GAP))};
+  return (attention_io){block_filled(n, c->fill, c->seed),
+                        block_filled(n, c->fill, c->seed + 1),
+                        block_filled(n, c->fill, c->seed + 2),
+                        block_filled(c->D, ORDINARY, c->seed + 3),
+                        block_filled(2 * (int64_t)c->S - 1, ORDINARY, c->seed + 4),
+                        block_new((int64_t)c->S * (c->D + GAP)),
+                        block_bytes((int64_t)c->S * (c->D + GAP))};
 }
 static void io_free(attention_io io) {
-  block_free(io.q), block_free(io.k), block_free(io.v), block_free(io.mul), block_free(io.y), block_free(io.u);
+  block_free(io.q), block_free(io.k), block_free(io.v), block_free(io.mul), block_free(io.bias), block_free(io.y),
+      block_free(io.u);
 }
 
 static float factor(const attention_case *c) { return 1.0f / sqrtf((float)c->D); }
+
+/* Of a key at its query. */
+static const float *bias_of(const attention_case *c, const attention_io *io) { return c->biased ? io->bias.f + c->S - 1 : NULL; }
 
 static void run(int isa, const attention_case *c, const attention_io *io) {
   int64_t ld = c->D + GAP;
@@ -38,7 +47,8 @@ static void run(int isa, const attention_case *c, const attention_io *io) {
                  .D = c->D,
                  .scale = factor(c),
                  .y = c->y ? io->y.f : NULL,
-                 .ldy = ld};
+                 .ldy = ld,
+                 .bias = bias_of(c, io)};
   if (c->quantized)
     a.quantize =
         (quantizer){.mode = QUANTIZE_STATIC, .mul = io->mul.f, .zero = 100, .lo = -100, .hi = 155, .q = io->u.u, .ldq = ld};
@@ -78,6 +88,7 @@ PUBLIC void spec_attention_error(const attention_case *c, double *worst_y, doubl
       p[s] = 0;
       for (int64_t d = 0; d < D; d++)
         p[s] += (double)io.q.f[t * ld + d] * io.k.f[s * ld + d] * factor(c);
+      p[s] += c->biased ? io.bias.f[s - t + S - 1] : 0;
       top = fmax(top, p[s]);
     }
     for (int64_t s = 0; s < S; s++)

@@ -15,10 +15,11 @@ typedef struct attention_u8s8_case {
   float scale;
   uint32_t seed;
   int step; /* queries in one call; 0: all */
+  int biased;
 } attention_u8s8_case;
 
 typedef struct attention_io {
-  block q, k, v, mul, y, u;
+  block q, k, v, mul, bias, y, u;
 } attention_io;
 
 static const float v_scale = 0.03f;
@@ -38,13 +39,23 @@ static block bytes_filled(int64_t n, int64_t more, int fill, uint32_t seed) {
 static attention_io io_new(const attention_u8s8_case *c) {
   int64_t n = (int64_t)(c->S - 1) * (c->D + GAP) + c->D;
   return (attention_io){
-      bytes_filled(n, -c->D & 3, c->fill, c->seed), bytes_filled(n, 0, c->fill, c->seed + 1),
-      bytes_filled(n, 0, c->fill, c->seed + 2),     block_filled(c->D, ORDINARY, c->seed + 3),
-      block_new((int64_t)c->S * (c->D + GAP)),      block_bytes((int64_t)c->S * (c->D + GAP)),
+      bytes_filled(n, -c->D & 3, c->fill, c->seed),
+      bytes_filled(n, 0, c->fill, c->seed + 1),
+      bytes_filled(n, 0, c->fill, c->seed + 2),
+      block_filled(c->D, ORDINARY, c->seed + 3),
+      block_filled(2 * (int64_t)c->S - 1, ORDINARY, c->seed + 4),
+      block_new((int64_t)c->S * (c->D + GAP)),
+      block_bytes((int64_t)c->S * (c->D + GAP)),
   };
 }
 static void io_free(attention_io io) {
-  block_free(io.q), block_free(io.k), block_free(io.v), block_free(io.mul), block_free(io.y), block_free(io.u);
+  block_free(io.q), block_free(io.k), block_free(io.v), block_free(io.mul), block_free(io.bias), block_free(io.y),
+      block_free(io.u);
+}
+
+/* Of a key at its query. */
+static const float *bias_of(const attention_u8s8_case *c, const attention_io *io) {
+  return c->biased ? io->bias.f + c->S - 1 : NULL;
 }
 
 static void run(int isa, const attention_u8s8_case *c, const attention_io *io) {
@@ -59,7 +70,8 @@ static void run(int isa, const attention_u8s8_case *c, const attention_io *io) {
                       .scale = c->scale,
                       .v_scale = v_scale,
                       .y = c->y ? io->y.f : NULL,
-                      .ldy = ld};
+                      .ldy = ld,
+                      .bias = bias_of(c, io)};
   if (c->quantized)
     a.quantize =
         (quantizer){.mode = QUANTIZE_STATIC, .mul = io->mul.f, .zero = 100, .lo = -100, .hi = 155, .q = io->u.u, .ldq = ld};
@@ -103,10 +115,11 @@ PUBLIC void spec_attention_u8s8_error(const attention_u8s8_case *c, double *unro
       p[s] = 0;
       for (int64_t d = 0; d < D; d++)
         p[s] += ((double)io.q.u[t * ld + d] - 128) * ((double)io.k.u[s * ld + d] - 128);
+      p[s] = p[s] * c->scale + (c->biased ? io.bias.f[s - t + S - 1] : 0);
       top = fmax(top, p[s]);
     }
     for (int64_t s = 0; s < S; s++) {
-      p[s] = 255 * exp((p[s] - top) * c->scale);
+      p[s] = 255 * exp(p[s] - top);
       exact_sum += p[s], sum += nearbyint(p[s] + rounding(s));
     }
     for (int64_t d = 0; d < D; d++) {

@@ -227,6 +227,8 @@ static double activated(double v, int activation) {
   case PGEE_GELU_TANH: return v / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (v + 0.044715 * v * v * v)));
   case PGEE_RELU: return v > 0 ? v : 0;
   case PGEE_TANH: return tanh(v);
+  case PGEE_QUICK_GELU: return v / (1 + exp(-1.702f * v));
+  case PGEE_SILU: return v / (1 + exp(-v));
   default: return v;
   }
 }
