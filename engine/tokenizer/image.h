@@ -32,6 +32,7 @@ enum {
   IMAGE_UNIGRAM_3,
   IMAGE_CHARSMAP,    /* two for the precompiled normalizer */
   IMAGE_CHARSMAP_1,
+  IMAGE_RENAMED,     /* added tokens that are shown by another text than the model's */
   IMAGE_SECTIONS = 32
 };
 

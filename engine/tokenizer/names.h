@@ -1,0 +1,51 @@
+/* names.h: the text of each id, and the ids of texts.
+ *
+ *   id --places--> begin, length --texts--> its bytes --names, a hash table--> the id
+ *
+ * Only the model's pieces are in the hash table. An added token whose id is no piece of the model has its place; one that the
+ * model knows by another text (normalizing changed it) is among the few that are renamed. Whatever lies in the sections, reading
+ * stays inside them. */
+#ifndef PERIGEE_NAMES_H
+#define PERIGEE_NAMES_H
+#include "image.h"
+#include "model.h"
+
+typedef struct name_place {
+  uint32_t begin, length; /* length: NAME_MISSING, or bytes, and what follows */
+} name_place;
+
+enum { NAME_MISSING = 0x3FFFFFFF };
+#define NAME_SPECIAL 0x80000000u /* decoding leaves it out */
+#define NAME_RENAMED 0x40000000u /* another text is shown */
+
+typedef struct name_change {
+  int32_t id;
+  uint32_t begin, length;
+} name_change;
+
+typedef struct names {
+  const char *texts;
+  const name_place *places; /* [count] */
+  const int32_t *slots;     /* [1 << bits] an id plus 1; 0 is free, and one at least is */
+  const name_change *renamed;
+  int64_t bytes, count, renamed_count;
+  int bits;
+} names;
+
+/* The text of an added token, or another text for a piece. */
+typedef struct name {
+  const char *text;
+  int64_t bytes;
+  int32_t id;
+  int special;
+} name;
+
+/* Of equal pieces the last counts, and of names with one id. */
+int names_build(image_writer *w, const piece_list *vocabulary, const name *added, int64_t added_count);
+int names_open(names *n, const image *m);
+/* NULL if there is no such id. */
+const char *names_text(const names *n, int64_t id, int64_t *bytes, int *special);
+/* The id of a piece of the model; -1 if there is none. */
+int32_t names_id(const names *n, const char *text, int64_t bytes);
+
+#endif
