@@ -279,7 +279,7 @@ local function judge(model, graph, kept, seen)
     for _, node in ipairs(sites.attentions(graph)) do
       local own = seen[node.name]
       local qkv, scales = rows[node.name]:sample(), attention.scales(own, node.heads)
-      own.sqnr = attention.sqnr(qkv, attention.batch(batch), node.heads, scales)
+      own.sqnr = attention.sqnr(qkv, attention.batch(batch), node.heads, scales, attention.bias(node, model.memo))
       qkv:release()
       scales:release()
     end

@@ -47,13 +47,13 @@ end
 
 ---- What a model definition calls -------------------------------------------------------------------------------------
 
---- word[id] + position[place + offset] + type[type id]. Each a table parameter; position and type may be nil. padding: the id of
--- tokens that have position offset - 1 and are not counted, nil if there is none.
+--- word[id] + position[place + offset] + type[type id]. Each a table parameter; position and type may be nil. skip_padding:
+-- true where tokens of the id offset - 1 have the position offset - 1 and are not counted.
 function Graph:embed(tables)
   return self:push {
     op = "embed", inputs = {}, rows = "tokens", width = tables.word.shape[2],
     word = tables.word, position = tables.position, type = tables.type, offset = tables.offset or 0,
-    padding = tables.padding,
+    skip_padding = tables.skip_padding or false,
   }
 end
 

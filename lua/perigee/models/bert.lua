@@ -59,7 +59,7 @@ function bert.embeddings(g, config, weights, types)
     word = weights:table("embeddings.word_embeddings.weight", config.vocab_size, E),
     position = weights:table("embeddings.position_embeddings.weight", config.max_position_embeddings, E),
     type = types ~= false and weights:table("embeddings.token_type_embeddings.weight", config.type_vocab_size, E) or nil,
-    offset = config.offset, padding = config.padding,
+    offset = config.offset, skip_padding = config.skip_padding,
   }
   return g:norm(x, weights:norm("embeddings.LayerNorm", E, config.layer_norm_eps))
 end

@@ -6,7 +6,7 @@ local roberta = { prefix = "roberta", encoder = bert.encoder, spans = bert.spans
 
 --- Positions as fairseq counts them: those of padding tokens are the padding id itself and count for nothing.
 function roberta.positions(config, padding)
-  config.padding, config.offset = padding, padding + 1
+  config.offset, config.skip_padding = padding + 1, true
   config.positions = config.max_position_embeddings - config.offset
   if config.positions < 1 then
     config:fail("max_position_embeddings", ("more than %d: positions begin after pad_token_id"):format(config.offset))

@@ -62,8 +62,28 @@ function attention.quantizer(scales)
   return { mode = "static", symmetric = true, zero = 128, m = scales.m }
 end
 
---- How much of the signal INT8 attention keeps, in dB: over whole texts, qkv F32 [T][3H] and their batch.
-function attention.sqnr(qkv, batch, heads, scales)
+--- What an attention adds to its scores, as the engine takes it: F32 [heads][2 reach - 1], one for each distance of key and query;
+-- nil for nothing. memo keeps it.
+function attention.bias(node, memo)
+  local bias, heads = node.bias, node.heads
+  return bias and memo:get(("bias %s %d"):format(bias.table.name, bias.reach), function()
+    local rows, all = bias.table.tensor:f32(), tensor.new("F32", { heads, 2 * bias.reach - 1 })
+    local from, from_stride = rows:pointer()
+    local to, stride = all:pointer()
+    for distance = 1 - bias.reach, bias.reach - 1 do
+      local bucket, column = bias.bucket(distance), distance + bias.reach - 1
+      for h = 0, heads - 1 do
+        to[h * stride + column] = from[bucket * from_stride + h]
+      end
+    end
+    rows:release()
+    return all
+  end)
+end
+
+--- How much of the signal INT8 attention keeps, in dB: over whole texts, qkv F32 [T][3H] and their batch. bias: as the engine takes
+-- it, or nil.
+function attention.sqnr(qkv, batch, heads, scales, bias)
   local T, W = #qkv, qkv.shape[2]
   local q = tensor.new("U8", { T, W })
   local want, got = tensor.new("F32", { T, W / 3 }), tensor.new("F32", { T, W / 3 })
@@ -71,8 +91,10 @@ function attention.sqnr(qkv, batch, heads, scales)
   local quantize = attention.quantizer(scales)
   quantize.q = q
   operator.run("quantize", { x = qkv, quantize = quantize })
-  operator.run("attention", { qkv = qkv, heads = heads, scale = scale, y = want }, batch)
-  operator.run("attention", { qkv = q, heads = heads, scale = scale, qk_scale = scales.qk, v_scale = scales.v, y = got }, batch)
+  operator.run("attention", { qkv = qkv, heads = heads, scale = scale, bias = bias, y = want }, batch)
+  operator.run("attention", {
+    qkv = q, heads = heads, scale = scale, qk_scale = scales.qk, v_scale = scales.v, bias = bias, y = got,
+  }, batch)
   local db = want:sqnr(got)
   for _, t in ipairs { q, want, got } do
     t:release()

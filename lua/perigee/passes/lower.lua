@@ -3,6 +3,7 @@
 -- A value has up to two forms: floats, if anything reads those, and u8 with its node's quantizer, which INT8 linears read.
 -- What stays FP32 is multiplied by the kernel that `kernel` names: "auto", our own, whose bits are the same on every CPU; or
 -- "onednn".
+local attention = require "perigee.passes.attention"
 local plan = require "perigee.plan"
 local smooth = require "perigee.passes.smooth"
 local tensor = require "perigee.tensor"
@@ -90,7 +91,7 @@ local push = {}
 function push.embed(p, node, value)
   p:embed {
     word = node.word.tensor, position = node.position and node.position.tensor, type = node.type and node.type.tensor,
-    position_offset = node.offset, y = value.y,
+    position_offset = node.offset, skip_padding = node.skip_padding, y = value.y,
   }
 end
 
@@ -125,7 +126,8 @@ function push.attention(p, node, value, c)
   p:attention {
     qkv = int8 and c.values[stacked].quantize.q or c.values[stacked].y,
     qk_scale = int8 and node.scales.qk or nil, v_scale = int8 and node.scales.v or nil,
-    heads = node.heads, scale = 1 / math.sqrt(node.width / node.heads), y = value.y, quantize = value.quantize,
+    heads = node.heads, scale = 1 / math.sqrt(node.width / node.heads), bias = attention.bias(node, c.memo),
+    y = value.y, quantize = value.quantize,
   }
   c.attentions[#c.attentions + 1] = node
 end
