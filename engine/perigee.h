@@ -368,15 +368,19 @@ typedef struct pgee_quantize_args {
   pgee_quantizer quantize;
 } pgee_quantize_args;
 
-/* softmax(Q K^T * scale + bias) V for each sequence and head. In INT8 if qkv is U8: Q, K and V have zero point 128 and a scale for each
- * head, probabilities 8 bits; sequences of at most 32768 tokens. */
+/* Whose results are wanted: all tokens', the first one's of each sequence, the marked ones'. */
+enum { PGEE_QUERIES_ALL = 0, PGEE_QUERIES_FIRST = 1, PGEE_QUERIES_MARKED = 2 };
+
+/* softmax(Q K^T * scale + bias) V for each sequence and head; a query has the same bits whichever others are wanted. In INT8 if qkv
+ * is U8: Q, K and V have zero point 128 and a scale for each head, probabilities 8 bits; sequences of at most 32768 tokens. */
 typedef struct pgee_attention_args {
   const pgee_tensor *qkv; /* F32 or U8 [T][3H]: Q, K, V side by side, heads side by side in each */
   int64_t heads;
   float scale;                 /* 1 / sqrt(D) */
   const pgee_tensor *qk_scale; /* U8 qkv: F32 [heads], a head's scale of Q times its scale of K; else NULL */
   const pgee_tensor *v_scale;  /* U8 qkv: F32 [heads]; else NULL */
-  pgee_tensor *y;              /* out F32 [T][H] or NULL if quantized */
+  int queries;                 /* PGEE_QUERIES_ALL, ... */
+  pgee_tensor *y;              /* out F32 [T][H], [B][H] or [R][H], or NULL if quantized */
   pgee_quantizer quantize;     /* static only */
   const pgee_tensor *bias;     /* F32 [heads][2M - 1] or NULL: column M - 1 + d is added where a key is d tokens after the query;
                                   finite, also times 1.5. Sequences of at most M tokens */

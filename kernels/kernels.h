@@ -74,9 +74,9 @@ typedef struct attention {
   int64_t ld, S, D;
   float scale;
   const float *bias; /* NULL, or of key i - query j bias[i - j], from 1 - S to S - 1; finite */
-  float *y;          /* [S][ldy] of this head, or NULL */
-  int64_t ldy;
-  quantizer quantize; /* static or none; q, mul are already this head's */
+  float *y;          /* [queries][ldy] of this head from query y_begin on, or NULL */
+  int64_t ldy, y_begin;
+  quantizer quantize; /* static or none; q (from query y_begin on), mul are already this head's */
 } attention;
 
 /* The same in INT8. A score is s = sum over d of (q - 128) (k - 128), exact; p is 255 exp(s scale + bias - max (s scale + bias))
@@ -88,9 +88,9 @@ typedef struct attention_u8s8 {
   int64_t ld, S, D;
   float scale, v_scale;
   const float *bias; /* as above; times log2 e finite */
-  float *y;          /* [S][ldy] of this head, or NULL */
-  int64_t ldy;
-  quantizer quantize; /* static or none; q, mul are already this head's */
+  float *y;          /* [queries][ldy] of this head from query y_begin on, or NULL */
+  int64_t ldy, y_begin;
+  quantizer quantize; /* static or none; q (from query y_begin on), mul are already this head's */
 } attention_u8s8;
 
 typedef struct kernels {

@@ -56,11 +56,12 @@ INLINE float row_exp(float *s, float scale, float top, int64_t S) {
 /* y = context * inverse, stored or quantized: columns d0 to d0 + width of query t. */
 INLINE void store_context(const attention *a, const float *c, float inverse, int64_t t, int64_t d0, int64_t width) {
   const quantizer *z = &a->quantize;
+  int64_t row = t - a->y_begin;
   v16 factor = vsplat(inverse);
   if (a->y)
-    LANES(width, vstore(a->y + t * a->ldy + d0 + k, vmul(vload(c + k, n), factor), n));
+    LANES(width, vstore(a->y + row * a->ldy + d0 + k, vmul(vload(c + k, n), factor), n));
   if (z->mode == QUANTIZE_STATIC)
-    LANES(width, store_quantized(z->q + t * z->ldq + d0 + k, vmul(vmul(vload(c + k, n), factor), vload(z->mul + d0 + k, n)),
+    LANES(width, store_quantized(z->q + row * z->ldq + d0 + k, vmul(vmul(vload(c + k, n), factor), vload(z->mul + d0 + k, n)),
                                  vsplat((float)z->lo), vsplat((float)z->hi), visplat(z->zero), n));
 }
 

@@ -136,11 +136,12 @@ INLINE int32_t row_p(element *p, const int32_t *s, row_most most, float scale, i
 /* y = float(c) * factor, stored or quantized: columns d0 to d0 + width of query t. */
 INLINE void store_context(const attention_u8s8 *a, const int32_t *c, float factor, int64_t t, int64_t d0, int64_t width) {
   const quantizer *z = &a->quantize;
+  int64_t row = t - a->y_begin;
   v16 f = vsplat(factor);
   if (a->y)
-    LANES(width, vstore(a->y + t * a->ldy + d0 + k, vmul(vfloat(viload(c + k, n)), f), n));
+    LANES(width, vstore(a->y + row * a->ldy + d0 + k, vmul(vfloat(viload(c + k, n)), f), n));
   if (z->mode == QUANTIZE_STATIC)
-    LANES(width, store_quantized(z->q + t * z->ldq + d0 + k, vmul(vmul(vfloat(viload(c + k, n)), f), vload(z->mul + d0 + k, n)),
+    LANES(width, store_quantized(z->q + row * z->ldq + d0 + k, vmul(vmul(vfloat(viload(c + k, n)), f), vload(z->mul + d0 + k, n)),
                                  vsplat((float)z->lo), vsplat((float)z->hi), visplat(z->zero), n));
 }
 

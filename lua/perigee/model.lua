@@ -5,6 +5,7 @@ local Config = require "perigee.config"
 local definitions = require "perigee.definitions"
 local Encoder = require "perigee.encoder"
 local fuse = require "perigee.passes.fuse"
+local gather = require "perigee.passes.gather"
 local Graph = require "perigee.graph"
 local lower = require "perigee.passes.lower"
 local Memo = require "perigee.memo"
@@ -138,7 +139,7 @@ end
 
 --- FP32 throughout.
 function Model:lower(graph)
-  return lower.pass(place(graph), { memo = self.memo, kernel = self.kernel })
+  return lower.pass(gather.pass(place(graph)), { memo = self.memo, kernel = self.kernel })
 end
 
 --- The checkpoint's tokenizer, made when text is first given.

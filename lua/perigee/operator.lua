@@ -27,6 +27,7 @@ local POOLS = {
   last = C.PGEE_POOL_LAST,
 }
 
+local QUERIES = { all = C.PGEE_QUERIES_ALL, first = C.PGEE_QUERIES_FIRST, marked = C.PGEE_QUERIES_MARKED }
 local GATHERS = { first = C.PGEE_GATHER_FIRST, marked = C.PGEE_GATHER_MARKED }
 
 --- mode: "static" (zero, m), "token" or "sequence" (row_scale, row_zero are written). See pgee_quantizer.
@@ -60,7 +61,7 @@ local operators = {
   attention = {
     code = C.PGEE_ATTENTION, args = ffi.typeof "pgee_attention_args",
     fields = {
-      qkv = "tensor", heads = "number", scale = "number", qk_scale = "tensor", v_scale = "tensor", y = "tensor",
+      qkv = "tensor", heads = "number", scale = "number", qk_scale = "tensor", v_scale = "tensor", queries = QUERIES, y = "tensor",
       quantize = "quantize", bias = "tensor",
     },
   },

@@ -3,6 +3,7 @@
 local attention = require "perigee.passes.attention"
 local Change = require "perigee.change"
 local Encoder = require "perigee.encoder"
+local gather = require "perigee.passes.gather"
 local lower = require "perigee.passes.lower"
 local measure = require "perigee.measure"
 local Memo = require "perigee.memo"
@@ -67,7 +68,7 @@ end
 
 --- From a graph to INT8: each pass takes a graph and returns one.
 function Quantized:lower(graph)
-  graph = place(graph, self.settings)
+  graph = gather.pass(place(graph, self.settings), self.settings)
   graph = smooth.pass(graph, self.stats, self.settings, self.memo)
   graph = quantize.pass(graph, self.stats, self.settings, self.memo)
   graph = attention.pass(graph, self.stats, self.settings, self.memo)

@@ -104,6 +104,83 @@ describe("gather", function()
   end)
 end)
 
+describe("attention of some queries", function()
+  local HEADS, D = 3, 20
+  local qkv, q8 = engine.matrix(batch.T, 3 * HEADS * D, 9), tensor.new("U8", { batch.T, 3 * HEADS * D })
+  operator.run("quantize", { x = qkv, quantize = {
+    mode = "static", symmetric = true, zero = 128, m = engine.vector(3 * HEADS * D, 1, 0, 120), q = q8,
+  } })
+
+  local function attend(x, queries, rows, quantized, bias)
+    local args = { qkv = x, heads = HEADS, scale = D ^ -0.5, queries = queries, bias = bias }
+    if x.dtype == "U8" then
+      args.qk_scale, args.v_scale = engine.vector(HEADS, 2, 0.001, 0.01), engine.vector(HEADS, 3, 0.001, 0.01)
+    end
+    local y = tensor.new(quantized and "U8" or "F32", { rows, HEADS * D })
+    if quantized then
+      args.quantize = { mode = "static", symmetric = false, zero = 100, m = engine.vector(HEADS * D, 4, 20, 200), q = y }
+    else
+      args.y = y
+    end
+    operator.run("attention", args, batch)
+    return y
+  end
+
+  it("gives the rows that it gives among all", function()
+    local bias = engine.matrix(HEADS, 2 * batch.S - 1, 8)
+    for _, case in ipairs { { qkv, false }, { qkv, true }, { q8, false }, { q8, true }, { qkv, false, bias }, { q8, true, bias } } do
+      local x, quantized, own = unpack(case, 1, 3)
+      local whole = attend(x, "all", batch.T, quantized, own):totable()
+      for _, queries in ipairs { "first", "marked" } do
+        local want = {}
+        for i, row in ipairs(wanted(queries)) do
+          want[i] = whole[row]
+        end
+        local got = engine.same_everywhere(function() return { attend(x, queries, #want, quantized, own) } end)
+        assert.same(want, got[1]:totable())
+      end
+    end
+  end)
+
+  it("is divided evenly, and counted", function()
+    for _, case in ipairs { { "first", 3 + 17 + 1 + 40 + 8 + 5 }, { "marked", 2 * 3 + 1 + 4 * 40 + 8 } } do
+      local queries, pairs_of_tokens = unpack(case)
+      local p = plan.new()
+      local x = p:buffer("F32", "tokens", 3 * HEADS * D)
+      local y = p:buffer("F32", queries == "first" and "sequences" or "marked", HEADS * D)
+      p:embed { word = engine.matrix(WORDS, 3 * HEADS * D), y = x }
+      p:attention { qkv = x, heads = HEADS, scale = 1, queries = queries, y = y }
+      p:seal { y }
+      for _, threads in ipairs { 1, 2, 7 } do
+        local sum = 0
+        for _, work in ipairs(p:work(batch, threads)) do
+          sum = sum + work
+        end
+        assert.equal(pairs_of_tokens * 2 * HEADS * D, sum)
+      end
+    end
+  end)
+
+  it("refuses results of other rows", function()
+    local args = { qkv = qkv, heads = HEADS, scale = 1, queries = "first", y = tensor.new("F32", { batch.T, HEADS * D }) }
+    refuses("attention: y has 74 rows, expected one for each query, 6", operator.run, "attention", args, batch)
+    args.queries = "last"
+    refuses("queries is the string 'last', expected one of all, first, marked", operator.run, "attention", args, batch)
+    refuses("attention: quantize.q is missing", operator.run, "attention", {
+      qkv = qkv, heads = HEADS, scale = 1, queries = "first", quantize = { mode = "static", m = engine.vector(HEADS * D) },
+    }, batch)
+    local p = plan.new()
+    local x, y = p:buffer("F32", "tokens", 3 * H), p:buffer("F32", "tokens", H)
+    p:embed { word = engine.matrix(WORDS, 3 * H), y = x }
+    refuses("attention: y has a row for each token, expected a row for each sequence", p.attention, p,
+      { qkv = x, heads = 2, scale = 1, queries = "first", y = y })
+    refuses("attention: quantize.q has a row for each token, expected a row for each marked token", p.attention, p, {
+      qkv = x, heads = 2, scale = 1, queries = "marked",
+      quantize = { mode = "static", m = engine.vector(H), q = p:buffer("U8", "tokens", H) },
+    })
+  end)
+end)
+
 describe("marks of a batch", function()
   it("ascend within their sequences", function()
     local ids = { { 1, 2, 3 }, { 4, 5 } }

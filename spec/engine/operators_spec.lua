@@ -477,7 +477,7 @@ describe("attention", function()
     end
     refuses("attention: qkv is 12 wide, expected 3 times a multiple of 3 heads", { qkv = qkv, heads = 3, y = y })
     refuses("attention: qkv is 12 wide, expected 3 times a multiple of 0 heads", { qkv = qkv, y = y })
-    refuses("attention: y is F32 [4][12], expected F32 [4][4]", { qkv = qkv, heads = 2, y = outputs(4, 12) })
+    refuses("attention: y is F32 [4][12], expected F32 [rows][4]", { qkv = qkv, heads = 2, y = outputs(4, 12) })
     refuses("attention: neither y nor quantize", { qkv = qkv, heads = 2 })
     refuses("attention: scale is not finite", { qkv = qkv, heads = 2, scale = 0 / 0, y = y })
     refuses("attention: qkv has 4 rows, the batch 3 tokens", { qkv = qkv, heads = 2, scale = 1, y = y }, batch_of { 3 })

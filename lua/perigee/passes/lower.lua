@@ -126,6 +126,7 @@ function push.attention(p, node, value, c)
   p:attention {
     qkv = int8 and c.values[stacked].quantize.q or c.values[stacked].y,
     qk_scale = int8 and node.scales.qk or nil, v_scale = int8 and node.scales.v or nil,
+    queries = node.queries,
     heads = node.heads, scale = 1 / math.sqrt(node.width / node.heads), bias = attention.bias(node, c.memo),
     y = value.y, quantize = value.quantize,
   }
