@@ -80,7 +80,7 @@ int pgee_threads_set(int threads);
 /* Asks the run in progress (of any thread) to stop between two steps with PGEE_INTERRUPTED. Safe in a signal handler.
  * pgee_interrupt(0) withdraws it. */
 void pgee_interrupt(int on);
-/* 1 while an interrupt is asked for. */
+/* What pgee_interrupt was called with last (a handler: with the number of its signal), 0 if never. */
 int pgee_interrupted(void);
 /* Seconds of a monotonic clock. */
 double pgee_seconds(void);

@@ -287,7 +287,7 @@ context context_of(const pgee_batch *batch, int thread, int threads) {
 
 static _Atomic int interrupted;
 
-void pgee_interrupt(int on) { interrupted = on != 0; }
+void pgee_interrupt(int on) { interrupted = on; }
 int pgee_interrupted(void) { return interrupted; }
 
 double pgee_seconds(void) {

@@ -9,6 +9,7 @@ local ner = require "perigee.tasks.ner"
 local options = require "perigee.options"
 local qa = require "perigee.tasks.qa"
 local Runner = require "perigee.runner"
+local stream = require "perigee.stream"
 local tensor = require "perigee.tensor"
 local ffi = require "ffi"
 local raise = require("perigee.ffi").raise
@@ -117,6 +118,13 @@ end
 function Encoder:ner(given, opts)
   local answer, batch = raise(ner.run, self, given, opts)
   return answer, batch
+end
+
+--- An iterator over rows of an iterator or a list and the answers to them, in order: for row, answer, failure, dropped in
+-- m:stream(rows, { task =, field =, ... }) do. See stream.lua.
+function Encoder:stream(rows, given)
+  local iterator = raise(stream.new, self, rows, given)
+  return iterator
 end
 
 --- Bytes held: { weights = packed weights, workspace = of the runners }.

@@ -1,0 +1,48 @@
+--- Meter: how far a stream has come, how fast it is and when it will be over, on standard error.
+local pgee = require "perigee.ffi"
+local C = pgee.C
+
+local Meter = {}
+Meter.__index = Meter
+
+local function clock(seconds)
+  return ("%d:%02d:%02d"):format(math.floor(seconds / 3600), math.floor(seconds / 60) % 60, seconds % 60)
+end
+
+--- shown: true, false, or nil: if standard error is a terminal. There the line is written over twice a second; elsewhere a new
+-- one is written every ten seconds.
+local function new(shown)
+  local terminal = pgee.terminal(2)
+  if shown == nil then
+    shown = terminal
+  end
+  return setmetatable({
+    shown = shown, every = terminal and 0.5 or 10, head = terminal and "\r" or "", tail = terminal and "\27[K" or "\n",
+    last = terminal and "\n" or "", began = C.pgee_seconds(), said = 0,
+  }, Meter)
+end
+
+-- How long it will go on, by how long it took to come from the part where it began to this one.
+local function left(self, part, seconds)
+  self.first = self.first or part
+  return part > self.first and clock(seconds * (1 - part) / (part - self.first)) .. " left" or nil
+end
+
+--- Says how many lines are done, `here` of them by this process, and how large a part (0 to 1) of the input that is, nil if that
+-- is not known; if it is time to, or over.
+function Meter:say(lines, here, part, over)
+  local now = C.pgee_seconds()
+  if not self.shown or not over and now - self.said < self.every then
+    return
+  end
+  self.said = now
+  local seconds = now - self.began
+  local text = ("%d lines, %.0f a second"):format(lines, here / math.max(seconds, 1e-9))
+  if part and not over then
+    text = ("%s, %.1f %%, %s"):format(text, 100 * part, left(self, part, seconds) or "-")
+  end
+  io.stderr:write(self.head, text, self.tail, over and self.last or "")
+  io.stderr:flush()
+end
+
+return new

@@ -1,0 +1,222 @@
+--- Stream: inputs without end through a model, answers in the order in which they came.
+--
+--   for row, answer, failure, dropped in model:stream(perigee.lines "texts.txt", { task = "classify" }) do
+--     print(row, answer and answer.label or failure)
+--   end
+--
+-- Rows are pulled until a window is full, put in the order of their length, and answered in one call, which the runner cuts into
+-- runs by their tokens; then the window's answers are given out, and only then is the next row pulled. So what is held is
+-- bounded, and whoever is slow behind a stream slows down what is before it. A row that cannot be answered has a failure and no
+-- answer; the others of its window are answered as if it was not there.
+--
+-- Nothing is kept outside the iterator: any number of streams may be at work at once, and both the rows' iterator and the loop's
+-- body may yield from a coroutine.
+local options = require "perigee.options"
+local pgee = require "perigee.ffi"
+local tensor = require "perigee.tensor"
+local C = pgee.C
+
+local stream = {}
+
+local KNOWN = { task = true, field = true, window = true, bytes = true, ready = true, options = true }
+
+-- Two fields of a row as the input of a task; else a pair of texts.
+local PAIRS = {
+  qa = function(a, b) return { question = a, context = b } end,
+  rerank = function(a, b) return { query = a, documents = b } end,
+}
+
+-- The module of a task.
+local function task_of(name)
+  local ok, task = pcall(require, ("perigee.tasks.%s"):format(name))
+  return ok and task or error(("stream: the task is %s, which there is none of"):format(pgee.describe(name)), 0)
+end
+
+---- From a row to an input --------------------------------------------------------------------------------------------
+
+local function field_of(row, name)
+  if type(row) ~= "table" then
+    error(("the row is %s, expected a table with the field %q"):format(pgee.describe(row), name), 0)
+  elseif row[name] == nil then
+    error(("field %q is missing"):format(name), 0)
+  end
+  return row[name]
+end
+
+-- A function of a row that returns its input.
+local function reader(field, task)
+  if field == nil then
+    return function(row) return row end
+  elseif type(field) == "function" then
+    return field
+  elseif type(field) == "string" then
+    return function(row) return field_of(row, field) end
+  elseif type(field) == "table" and #field == 2 and type(field[1]) == "string" and type(field[2]) == "string" then
+    local pair = PAIRS[task] or function(a, b) return { a, b } end
+    return function(row) return pair(field_of(row, field[1]), field_of(row, field[2])) end
+  end
+  error(("stream: field is %s, expected a name, two names, or a function of a row"):format(pgee.describe(field)), 0)
+end
+
+-- How long an input is, about in bytes.
+local function size(input)
+  if type(input) == "string" then
+    return #input
+  elseif type(input) ~= "table" then
+    return 4
+  end
+  local sum = 0
+  for _, part in pairs(input) do
+    sum = sum + size(part)
+  end
+  return sum
+end
+
+---- A window ----------------------------------------------------------------------------------------------------------
+
+-- Pulls rows until the window is full, the rows end, or there is none at the moment.
+local function fill(s)
+  local list, bytes = {}, 0
+  repeat
+    local ok, row = pcall(s.pull)
+    if not ok then
+      s.failure = row
+    end
+    if not ok or row == nil then
+      s.ended = true
+      break
+    end
+    local entry = { row = row, size = 0, at = #list + 1 }
+    local read, input = pcall(s.input, row)
+    if read then
+      entry.input, entry.size = input, size(input)
+    else
+      entry.failure = tostring(input)
+    end
+    list[entry.at] = entry
+    bytes = bytes + entry.size
+  until #list >= s.window or bytes >= s.bytes or s.ready and not s.ready()
+  return list
+end
+
+local function spread(list, first, last, answers, batch)
+  for i = first, last do
+    list[i].answer = answers[i - first + 1]
+  end
+  if tensor.is(answers) then
+    answers:release() -- each row holds on to it
+  end
+  for _, cut in ipairs(batch and batch.truncated or {}) do
+    list[first + cut.input - 1].dropped = cut.dropped
+  end
+end
+
+-- Answers entries first to last. If one of them makes that fail, halves are tried, until it stands alone with its failure.
+local function answer(s, list, first, last)
+  local given = {}
+  for i = first, last do
+    given[i - first + 1] = list[i].input
+  end
+  local ok, answers, batch = pcall(s.run, s.encoder, given, s.options)
+  if ok then
+    return spread(list, first, last, answers, batch)
+  elseif C.pgee_interrupted() ~= 0 then
+    error(answers, 0)
+  elseif first == last then
+    list[first].failure = tostring(answers):gsub("^[%w_]+: input 1:? ", "")
+    return
+  end
+  local middle = math.floor((first + last) / 2)
+  answer(s, list, first, middle)
+  answer(s, list, middle + 1, last)
+end
+
+local function by_length(a, b)
+  if a.size ~= b.size then
+    return a.size < b.size
+  end
+  return a.at < b.at
+end
+
+local function run(s, list)
+  local able = {}
+  for _, entry in ipairs(list) do
+    if not entry.failure then
+      able[#able + 1] = entry
+    end
+  end
+  table.sort(able, by_length)
+  if #able > 0 then
+    answer(s, able, 1, #able)
+  end
+end
+
+---- The iterator ------------------------------------------------------------------------------------------------------
+
+local function callable(f)
+  local meta = type(f) == "table" and getmetatable(f)
+  return type(f) == "function" or meta and meta.__call ~= nil
+end
+
+-- A function that returns the next row: of an iterator, or of a list.
+local function puller(rows)
+  if callable(rows) then
+    return rows
+  elseif type(rows) ~= "table" then
+    error(("stream: the rows are %s, expected an iterator or a list"):format(pgee.describe(rows)), 0)
+  end
+  local i = 0
+  return function()
+    i = i + 1
+    return rows[i]
+  end
+end
+
+local function positive(given, name, default)
+  local v = given[name]
+  if v == nil then
+    return default
+  elseif type(v) ~= "number" or v ~= v or v < 1 then
+    error(("stream: %s is %s, expected a number of at least 1"):format(name, pgee.describe(v)), 0)
+  end
+  return v
+end
+
+--- encoder:stream(rows, { task =, field =, window =, bytes =, ready =, options = }): an iterator over row, answer, failure,
+-- dropped. rows: an iterator or a list. task: what to do with each, the checkpoint's own if nil; options: that task's. field: the
+-- name of the field that holds a row's input; two names for two texts; a function of a row; nil if rows are inputs. A window has
+-- at most `window` rows (256), and takes no more once it holds `bytes` of text (65536). ready(), if given, says whether the next
+-- row is there: if not, what has come is answered at once. answer: as in the task's list of answers; vectors of one window share
+-- memory, which is freed once all of them are released or collected. failure: what was wrong with the row, if it has no answer.
+-- dropped: how many tokens were cut off, if any. An error of the iterator's comes after the answers to what it gave before.
+function stream.new(encoder, rows, given)
+  options.method(encoder, "stream")
+  given = options.check(given, KNOWN, "stream", -2)
+  local task = given.task or encoder.task
+  local s = {
+    encoder = encoder, pull = puller(rows), input = reader(given.field, task), options = given.options, ready = given.ready,
+    run = task_of(task).run, window = positive(given, "window", 256), bytes = positive(given, "bytes", 65536),
+  }
+  spread({}, 1, 0, (s.run(encoder, {}, s.options))) -- what is wrong with task, options or checkpoint is no row's failure
+  local list, at = {}, 0
+  return function()
+    while at == #list do
+      if s.failure then
+        error(s.failure, 0)
+      elseif s.ended then
+        return nil
+      end
+      list, at = fill(s), 0
+      local ok, failure = pcall(run, s, list)
+      if not ok then
+        list, s.failure, s.ended = {}, failure, true
+      end
+    end
+    at = at + 1
+    local entry = list[at]
+    list[at] = false
+    return entry.row, entry.answer, entry.failure, entry.dropped
+  end
+end
+
+return stream

@@ -1,0 +1,281 @@
+#!/usr/bin/env luajit
+--- Texts in, answers out, a line each, in order: a filter for pipelines and batches of any size.
+--
+--   luajit recipes/pipe.lua --model MODEL --task classify --keep id < texts.jsonl > answers.jsonl
+--   luajit recipes/pipe.lua --model MODEL --task embed --vectors npy --input texts.jsonl --output vectors.npy --resume
+--   zcat dump.gz | luajit recipes/pipe.lua --model MODEL --lines | head                    (--help says all)
+--
+-- A line of the input is a JSON object, or a text with --lines. A line of the output is { kept fields, "result": answer }, or {
+-- kept fields, "line": its number, "error": what was wrong }.
+local here = arg[0]:match "^(.*)/[^/]*$" or "."
+package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
+  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+local argparse = require "argparse"
+local common = require "common"
+local jsonl = require "perigee.jsonl"
+local meter = require "perigee.meter"
+local perigee = require "perigee"
+local sink = require "perigee.sink"
+local source = require "perigee.source"
+local system = require "perigee.system"
+local vectors = require "perigee.vectors"
+
+local SIGINT, SIGTERM = 2, 15
+
+-- Fields of a line that hold a task's input, unless others are named; two for tasks of two texts.
+local FIELDS = { qa = { "question", "context" }, rerank = { "query", "documents" } }
+
+local function fail(...)
+  error(string.format(...), 0)
+end
+
+---- Arguments ---------------------------------------------------------------------------------------------------------
+
+local function names(text)
+  local list = {}
+  for name in text:gmatch "[^,]+" do
+    list[#list + 1] = name
+  end
+  return list
+end
+
+local function arguments()
+  local parser = argparse("pipe", "Answers each line of the input with a line of output, in order.", "Status: 0 if all "
+    .. "lines were answered, with an answer or with an error; 1 if something failed; 130 or 143 after Ctrl-C or SIGTERM, which "
+    .. "end it with a whole line (a second one ends it at once).")
+  parser:help_max_width(110)
+  parser:option("--model", "Artifact, or folder of a Hugging Face checkpoint. Default: the demo's")
+  parser:option("--task", "What to do with each line. Default: what the checkpoint is for"):choices {
+    "embed", "classify", "rerank", "qa", "ner", "zeroshot", "fill",
+  }
+  parser:option("--input", "File to read. Default: standard input")
+  parser:option("--output", "File to write: it is FILE.part until it is whole. Default: standard output"):argname "<FILE>"
+  parser:flag("--resume", "Go on where an interrupted process stopped, with the same input and options; nothing if FILE is there")
+  parser:flag("--lines", "Lines are texts, not JSON; two texts have a tab between them")
+  parser:option("--text", "Field that holds the text. Default: text; of qa question, of rerank query")
+  parser:option("--pair", "Field that holds a second text. Default: none; of qa context, of rerank documents (a list)")
+  parser:option("--keep", "Fields to write as they came: names with commas, or all", {}, names)
+  parser:option("--as", "Field to write the answer to", "result")
+  parser:option("--vectors", "How to write vectors", "list"):choices { "list", "base64", "npy" }
+  parser:flag("--scores", "With classify: the scores of all labels")
+  parser:option("--labels", "With zeroshot: labels with commas", nil, names)
+  parser:option("--best", "With rerank, qa, fill: how many answers", nil, common.count)
+  parser:option("--prompt", "With embed: a text that goes before each, or a prompt's name in the checkpoint")
+  parser:option("--long", "What becomes of a text that is too long"):choices { "truncate", "error", "windows" }
+  parser:flag("--strict", "Stop at the first line that has no answer: status 1")
+  parser:option("--longest", "Most bytes of a line", 2 ^ 24, common.count)
+  parser:option("--window", "Most lines that are read before they are answered", 256, common.count)
+  parser:option("--activations", "Of a folder: how to run it", "dynamic"):choices { "dynamic", "static", "f32" }
+  parser:option("--calibration", "Of a folder: texts to calibrate on, one a line. With static: recipes/data/calibration.txt")
+  parser:option("--max-tokens", "Of a folder: longest text in tokens", nil, common.count)
+  parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, common.count)
+  parser:flag("--progress", "Say on standard error how far it is. Default: if that is a terminal")
+  parser:flag("--quiet", "Never say it")
+  return parser:parse()
+end
+
+local WRITTEN = { line = true, error = true, truncated = true } -- besides the answer
+
+local function check_arguments(args)
+  if args.resume and not args.output then
+    fail "--resume goes on with a file: expected --output"
+  elseif args.vectors == "npy" and not args.output then
+    fail "--vectors npy needs a file: expected --output"
+  elseif args.lines and #args.keep > 0 then
+    fail "--keep is for fields, which --lines has none of"
+  elseif WRITTEN[args.as] then
+    fail("--as is %s, which is written already", args.as)
+  end
+  args.keep_all = args.keep[1] == "all" and #args.keep == 1
+  for _, name in ipairs(args.keep) do
+    if name == args.as or WRITTEN[name] then
+      fail("--keep %s: that field is written here; --as names the answer's", name)
+    end
+  end
+end
+
+---- The model ---------------------------------------------------------------------------------------------------------
+
+local function is_folder(path)
+  local file = io.open(path .. "/config.json")
+  return file ~= nil and file:close()
+end
+
+local function open(args)
+  local path = args.model or common.demo()
+  if not is_folder(path) and perigee.open then
+    return perigee.open(path)
+  end
+  local model = perigee.load(path, { max_tokens = args.max_tokens })
+  if args.activations == "f32" then
+    return model
+  end
+  local texts = args.calibration or args.activations == "static" and common.CALIBRATION
+  local stats = texts and model:calibrate(perigee.lines(texts), { progress = false }) or nil
+  return model:quantize { activations = args.activations, stats = stats }
+end
+
+---- From a line to an input -------------------------------------------------------------------------------------------
+
+-- A function of a row, { text =, failure = }, that returns its input and keeps what it read.
+local function reader(args, task)
+  local fields = FIELDS[task] or {}
+  local a, b = args.text or fields[1] or "text", args.pair or fields[2]
+  local function of_text(row)
+    local bad = jsonl.malformed(row.text)
+    if bad then
+      fail("no valid UTF-8 at byte %d", bad)
+    elseif not b then
+      return row.text
+    end
+    local first, second = row.text:match "^([^\t]*)\t(.*)$"
+    return first or fail "expected two texts with a tab between them", second
+  end
+  local function of_json(row)
+    row.line = jsonl.read(row.text)
+    if not b then
+      return task == "ner" and row.line:texts(a) or row.line:text(a)
+    end
+    return row.line:text(a), task == "rerank" and row.line:texts(b) or row.line:text(b)
+  end
+  local read = args.lines and of_text or of_json
+  return function(row)
+    if row.failure then
+      fail("%s", row.failure)
+    end
+    local first, second = read(row)
+    if task == "qa" then
+      return { question = first, context = second }
+    elseif task == "rerank" then
+      return { query = first, documents = type(second) == "table" and second or { second } }
+    elseif task == "ner" and type(first) == "table" then
+      return { words = first }
+    end
+    return second and { first, second } or first
+  end
+end
+
+---- From an answer to a line ------------------------------------------------------------------------------------------
+
+local WRITERS = { list = vectors.list, npy = vectors.bytes, base64 = function(v) return jsonl.quote(vectors.base64(v)) end }
+
+-- A function of an answer that returns it as JSON; as bytes for .npy.
+local function writer(args, task)
+  if task == "embed" then
+    local write = WRITERS[args.vectors]
+    return function(vector)
+      local text = write(vector)
+      vector:release()
+      return text
+    end
+  elseif task == "classify" and not args.scores then
+    return function(answer)
+      return jsonl.write { label = answer.label, score = answer.score }
+    end
+  end
+  return function(answer)
+    answer.logits = nil
+    return jsonl.write(answer)
+  end
+end
+
+-- A function of a row, its answer as JSON, what was wrong, and tokens dropped, that returns the record.
+local function recorder(args)
+  local result, taken = jsonl.quote(args.as) .. ":", { [args.as] = true, line = true, error = true, truncated = true }
+  return function(row, json, failure, dropped)
+    local parts = {}
+    for _, name in ipairs(row.line and (args.keep_all and row.line.names or args.keep) or {}) do
+      local raw = not taken[name] and row.line:raw(name)
+      parts[#parts + 1] = raw and jsonl.quote(name) .. ":" .. raw
+    end
+    if failure then
+      parts[#parts + 1] = ('"line":%d,"error":%s'):format(row.number, jsonl.quote(failure))
+    else
+      parts[#parts + 1] = result .. json
+      parts[#parts + 1] = dropped and ('"truncated":%d'):format(dropped)
+    end
+    return "{" .. table.concat(parts, ",") .. "}"
+  end
+end
+
+---- The pipe ----------------------------------------------------------------------------------------------------------
+
+-- Runs until the input ends or a signal comes. Returns what could not be answered: how many lines, and the first of them.
+local function run(args, model, task, lines, out)
+  local progress = meter(args.progress or (args.quiet and false or nil))
+  local options = { long = args.long, best = args.best, labels = args.labels, prompt = args.prompt }
+  local write, record, failures, first = writer(args, task), recorder(args), 0, nil
+  local nothing = out.width and ("\0\0\192\127"):rep(out.width) -- NaN
+  local function rows()
+    out:flush() -- nobody waits for what is done
+    progress:say(out.count, out.count - out.done, lines.part and lines.part(lines))
+    local text, number, failure = lines:line()
+    return text and { text = text, number = number, failure = failure }
+  end
+  for row, answer, failure, dropped in model:stream(rows, {
+    task = task, field = reader(args, task), window = args.window, options = next(options) and options or nil,
+    ready = function() return lines:ready() end,
+  }) do
+    if failure then
+      failures, first = failures + 1, first or ("line %d: %s"):format(row.number, failure)
+      if args.strict then
+        out:flush()
+        error(first, 0)
+      end
+    end
+    local text = answer and write(answer)
+    out:answer(out.width and (text or nothing) or record(row, text, failure, dropped))
+  end
+  progress:say(out.count, out.count - out.done, nil, true)
+  return failures, first
+end
+
+local function main(args)
+  check_arguments(args)
+  system.catch(SIGINT, SIGTERM)
+  if args.threads then
+    perigee.threads(args.threads)
+  end
+  local fd, why = 0, nil
+  if args.input then
+    fd, why = system.open(args.input)
+  end
+  if not fd then
+    fail("cannot read '%s': %s", args.input, why)
+  end
+  local model = open(args)
+  local task = args.task or model.task
+  local width
+  if args.vectors == "npy" then
+    if task ~= "embed" then
+      fail("--vectors npy is for embed, not for %s", task)
+    end
+    width = model:embed({}).shape[2]
+  end
+  local out = sink { output = args.output, resume = args.resume, width = width }
+  if out.complete then
+    return
+  end
+  local lines, size = source(fd, args.longest), system.size(fd)
+  if lines:skip(out.done) < out.done and not system.signal() then
+    fail("'%s.part' has %d answers, the input %d lines: it is not of this input", args.output, out.done, lines.number)
+  end
+  lines.part = size and size > 0 and function() return math.min(lines.bytes / size, 1) end
+  local failures, first = run(args, model, task, lines, out)
+  if not system.signal() then
+    out:finish()
+  end
+  if failures > 0 then
+    io.stderr:write(("pipe: %d of %d lines have no answer; the first: %s\n"):format(failures, out.count - out.done, first))
+  end
+end
+
+common.main(function()
+  local ok, failure = pcall(main, arguments())
+  local signal = system.signal()
+  if signal then
+    os.exit(128 + signal)
+  elseif not ok then
+    error(failure, 0)
+  end
+end)
