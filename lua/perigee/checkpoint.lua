@@ -184,7 +184,7 @@ end
 -- Files that are read when they are first asked for, as fields: what is wrong with them stops nobody who gives no text.
 local COMPANIONS = {
   tokenizer_config = "tokenizer_config.json", special_tokens = "special_tokens_map.json",
-  sentence_config = "sentence_bert_config.json",
+  sentence_config = "sentence_bert_config.json", sentence_prompts = "config_sentence_transformers.json",
 }
 
 function Checkpoint.__index(self, key)
@@ -313,9 +313,31 @@ local function read_modes(path)
   return modes
 end
 
+--- What sentence-transformers puts before texts, { name = text }, and the name of what it puts there unless told otherwise; nil
+-- if that is nothing.
+function Checkpoint:prompts()
+  local path, prompts = self.files.sentence_prompts, given(self.sentence_prompts.prompts) or {}
+  if type(prompts) ~= "table" then
+    fail("'%s': prompts is %s, expected an object of name: text", path, json.describe(prompts))
+  end
+  local default = given(self.sentence_prompts.default_prompt_name)
+  if default ~= nil and (type(default) ~= "string" or type(prompts[default]) ~= "string") then
+    fail("'%s': default_prompt_name is %s, expected the name of one of the prompts", path, json.describe(default))
+  end
+  local list = {}
+  for name, text in pairs(prompts) do
+    if type(name) ~= "string" or type(text) ~= "string" then
+      fail("'%s': the prompt %s is %s, expected a text", path, tostring(name), json.describe(text))
+    end
+    list[name] = text
+  end
+  return list, default
+end
+
 --- How a text's hidden states become its vector: { modes = { "mean" }, normalize = true }. Modes ("first", "max", "mean",
 -- "mean_sqrt", "last") stand side by side in the vector. Without modules.json it is the mean, not scaled, as in the reference.
--- Modules that are not supported are an error here, not when the checkpoint is opened.
+-- skip_prompt is true where the tokens of a prompt do not count, and the special token before them. Modules that are not
+-- supported are an error here, not when the checkpoint is opened.
 function Checkpoint:pooling()
   if not self.modules then
     return { modes = { "mean" }, normalize = false }
@@ -334,7 +356,8 @@ function Checkpoint:pooling()
     fail("'%s': the modules %s are not supported, only Transformer, Pooling and, after them, Normalize", path, chain)
   end
   local config = join(join(self.dir, pooling.path), "config.json")
-  return { modes = read_modes(config), normalize = order[3] ~= nil }
+  local include = boolean(json.object(config), "include_prompt", config)
+  return { modes = read_modes(config), normalize = order[3] ~= nil, skip_prompt = include == false or nil }
 end
 
 -- ---- Opening -----------------------------------------------------------------------------------------------------------
@@ -359,6 +382,8 @@ local function find_tokenizer_files(self)
   for key, name in pairs(COMPANIONS) do
     find(key, name)
   end
+  local prompts = join(self.dir, COMPANIONS.sentence_prompts) -- beside modules.json
+  self.files.sentence_prompts = json.exists(prompts) and prompts or nil
 end
 
 -- Blames the caller of the function that calls this.

@@ -4,13 +4,16 @@
 -- found to { plan =, outputs = }.
 local classify = require "perigee.tasks.classify"
 local embed = require "perigee.tasks.embed"
+local fill = require "perigee.tasks.fill"
 local inputs = require "perigee.inputs"
 local ner = require "perigee.tasks.ner"
 local options = require "perigee.options"
 local qa = require "perigee.tasks.qa"
+local rerank = require "perigee.tasks.rerank"
 local Runner = require "perigee.runner"
 local stream = require "perigee.stream"
 local tensor = require "perigee.tensor"
+local zeroshot = require "perigee.tasks.zeroshot"
 local ffi = require "ffi"
 local raise = require("perigee.ffi").raise
 
@@ -91,17 +94,31 @@ function Encoder:layers(given)
   return layers, batch
 end
 
---- One vector for each input, pooled and scaled as the checkpoint says: a tensor F32 [n][H], or [H] of one input. Second result:
--- the batch.
-function Encoder:embed(given)
-  local answer, batch = raise(embed.run, self, given)
+--- One vector for each input, pooled and scaled as the checkpoint says: a tensor F32 [n][H], or [H] of one input. Options:
+-- prompt, long and more, see tasks/embed.lua. Second result: the batch.
+function Encoder:embed(given, opts)
+  local answer, batch = raise(embed.run, self, given, opts)
   return answer, batch
 end
 
 --- What each input is, by the checkpoint's head: { label =, score =, scores = { label = p }, logits = { } }, or a list of
--- these. A regression's value is its score. Second result: the batch.
-function Encoder:classify(given)
-  local answer, batch = raise(classify.run, self, given)
+-- these. A regression's value is its score. Options: apply, long and more, see tasks/classify.lua. Second result: the batch.
+function Encoder:classify(given, opts)
+  local answer, batch = raise(classify.run, self, given, opts)
+  return answer, batch
+end
+
+--- Labels that the checkpoint was not trained on: { labels = best first, scores = } for a text, or a list of these. Options:
+-- labels, and template, multi and more, see tasks/zeroshot.lua. Second result: the batch.
+function Encoder:zeroshot(texts, opts)
+  local answer, batch = raise(zeroshot.run, self, texts, opts)
+  return answer, batch
+end
+
+--- Documents by how well they answer a query: a list of { index =, score =, logit =, text = }, best first. Options: best and
+-- more, see tasks/rerank.lua. Second result: the batch.
+function Encoder:rerank(query, documents, opts)
+  local answer, batch = raise(rerank.run, self, query, documents, opts)
   return answer, batch
 end
 
@@ -117,6 +134,13 @@ end
 -- these. Of { words = { ... } } one tag a word. Options: aggregation and more, see tasks/ner.lua. Second result: the batch.
 function Encoder:ner(given, opts)
   local answer, batch = raise(ner.run, self, given, opts)
+  return answer, batch
+end
+
+--- What the masks in a text may stand for: for each mask a list of { token =, piece =, score =, text = }, best first; or a list
+-- of these. Options: best, targets and more, see tasks/fill.lua. Second result: the batch.
+function Encoder:fill(given, opts)
+  local answer, batch = raise(fill.run, self, given, opts)
   return answer, batch
 end
 

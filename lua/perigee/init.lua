@@ -42,7 +42,7 @@ end
 -- The objects to use by hand, loaded when first asked for: perigee.tensor, perigee.packed and so on.
 local MODULES = {
   tensor = true, observer = true, packed = true, linear = true, quant = true, plan = true, evaluate = true, settings = true,
-  plot = true,
+  plot = true, tasks = true,
 }
 
 return setmetatable(perigee, {

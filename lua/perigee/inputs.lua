@@ -9,7 +9,7 @@
 -- Functions that take inputs take one, or a list of them. What becomes of a text that is longer than the limit is said by
 -- `long`: "truncate", "error" or "windows" (several sequences), and the batch reports it.
 --
--- A batch has n sequences of T tokens in all, sequence i (from 1) of tokens starts[i - 1] to starts[i] (from 0, the last excluded):
+-- A batch has n sequences of T tokens in all, sequence i (from 1) of the tokens from starts[i - 1] (from 0) to before starts[i]:
 --   count      inputs; n is more where an input became several windows
 --   of         the input that each sequence belongs to
 --   ids, types, starts   arrays of C
@@ -368,11 +368,13 @@ end
 
 local ALL = { "text", "pair", "ids", "question", "words" }
 
-local function expected(forms)
+-- more: what else is taken, besides those forms. What is not in a list cannot be a pair: that would be a list of two texts.
+local function expected(forms, more)
   local names = {}
-  for i, form in ipairs(forms) do
-    names[i] = NAMES[form]
+  for _, form in ipairs(forms) do
+    names[#names + 1] = not (more and form == "pair") and NAMES[form] or nil
   end
+  names[#names + 1] = more
   local last = table.remove(names)
   return #names == 0 and last or table.concat(names, ", ") .. (#names > 1 and "," or "") .. " or " .. last
 end
@@ -394,14 +396,8 @@ function Batch:add(input, where, forms)
   add[form](self, input, where)
 end
 
---- Marks the tokens for which f(id) is true.
-function Batch:mark(f)
-  local rows = {}
-  for t = 0, self.T - 1 do
-    if f(self.ids[t]) then
-      rows[#rows + 1] = t
-    end
-  end
+--- Marks tokens: a list of their places in the batch, from 0, ascending.
+function Batch:mark(rows)
   self.R, self.rows = #rows, int32s(#rows, rows)
   return self
 end
@@ -451,7 +447,8 @@ local inputs = {}
 -- Questions are cut into windows of 384 tokens with a stride of 128 unless the options say otherwise.
 inputs.new = new_batch
 
---- All inputs as one batch: one, or a list. opts: as above, and forms = the forms that are taken (all).
+--- All inputs as one batch: one, or a list. opts: as above, and forms = the forms that are taken (all), name(i) = what input i of
+-- a list is called in errors.
 function inputs.batch(model, given, what, opts)
   local ok, batch = pcall(new_batch, model, opts)
   if not ok then
@@ -464,8 +461,7 @@ function inputs.batch(model, given, what, opts)
     return batch
   end
   if type(given) ~= "table" then
-    error(("%s: expected %s, or a list of inputs; got %s"):format(what, forms and expected(forms) or "a text, { ids = ... }",
-      pgee.describe(given)), 0)
+    error(("%s: expected %s; got %s"):format(what, expected(forms or ALL, "a list of inputs"), pgee.describe(given)), 0)
   end
   for key in pairs(given) do
     if type(key) ~= "number" or key < 1 or key > #given then
@@ -473,7 +469,7 @@ function inputs.batch(model, given, what, opts)
     end
   end
   for i = 1, #given do
-    batch:add(given[i], ("%s: input %d"):format(what, i), forms)
+    batch:add(given[i], opts and opts.name and opts.name(i) or ("%s: input %d"):format(what, i), forms)
   end
   return batch
 end

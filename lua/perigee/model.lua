@@ -36,6 +36,7 @@ local HEADS = {
   classify = require("perigee.tasks.classify").head,
   qa = require("perigee.tasks.qa").head,
   ner = require("perigee.tasks.ner").head,
+  ["fill-mask"] = require("perigee.tasks.fill").head,
 }
 
 ---- Loading -----------------------------------------------------------------------------------------------------------
@@ -62,8 +63,14 @@ local TASKS = {
   ForPreTraining = "fill-mask",
 }
 
--- The task that config.json's architectures name, and the architecture; "embed" if they name none.
-local function task_of(config)
+-- The task that config.json's architectures name, and the architecture; "embed" if they name none. sentence-transformers'
+-- checkpoints keep the name of what they were trained from, without its head.
+local function task_of(config, c)
+  for _, module in ipairs(c.modules or {}) do
+    if module.class == "Pooling" then
+      return "embed"
+    end
+  end
   for _, architecture in ipairs(type(config.json.architectures) == "table" and config.json.architectures or {}) do
     local task = type(architecture) == "string" and TASKS[architecture:match "For%u%a*$"]
     if task then
@@ -105,10 +112,12 @@ local function load(dir, given)
     memo = Memo.new(), runners = {}, graphs = {},
   }, Model)
   model.model = model
-  model.task, model.architecture = task_of(config)
+  model.task, model.architecture = task_of(config, c)
   model.limit, model.unreadable = limit_of(c, model.positions, given.max_tokens)
-  if model.task == "classify" then
+  if model.task == "classify" or model.task == "ner" then
     config:read_head()
+  elseif model.task == "fill-mask" and not pcall(model.graph, model, "fill-mask") then
+    model.task, model.architecture = "embed", nil -- what was saved is the encoder alone
   end
   model:graph "hidden"
   return model
@@ -165,10 +174,15 @@ function Model:tokens(text, pair)
   return encoded
 end
 
---- How hidden states become one vector: { modes =, normalize = }. What is not supported is an error here.
+--- How hidden states become one vector: { modes =, normalize =, skip_prompt = }. What is not supported is an error here.
 function Model:pooling()
   self.pooled = self.pooled or self.checkpoint:pooling()
   return self.pooled
+end
+
+--- For tasks: the checkpoint's prompts, { name = text }, and the name of the one that goes before a text by default, nil if none.
+function Model:prompts()
+  return self.checkpoint:prompts()
 end
 
 --- Names of the checkpoint's tensors that nothing asked for so far; a head asks for its own when it first runs.

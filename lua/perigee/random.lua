@@ -96,6 +96,11 @@ function Checkpoint.pooling()
   return { modes = { "mean" }, normalize = false }
 end
 
+--- No prompts.
+function Checkpoint.prompts()
+  return {}
+end
+
 function Checkpoint:tokenizer_files()
   error(("%s has no tokenizer: give it { ids = ... }"):format(self.dir), 0)
 end

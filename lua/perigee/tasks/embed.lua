@@ -1,12 +1,14 @@
 --- embed: one vector for each text, as sentence-transformers computes it: the hidden states pooled, and scaled to length 1
 -- where the checkpoint says so. A checkpoint that says nothing about pooling gets the mean of all tokens, not scaled.
+local inputs = require "perigee.inputs"
+local operator = require "perigee.operator"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
+local plan = require "perigee.plan"
 local tensor = require "perigee.tensor"
 local ffi = require "ffi"
-local C, check = pgee.C, pgee.check
 
-local embed = {}
+local embed = { forms = { "text", "pair", "ids" } }
 
 --- Adds one pool for each of the checkpoint's modes, side by side in the vector.
 function embed.head(g, x, model)
@@ -32,16 +34,119 @@ local function side_by_side(parts, modes)
   return all
 end
 
---- encoder:embed(inputs): F32 [inputs][H]; one input (not in a list) gives a vector [H]. Second result: the batch, which says
--- what was truncated.
-function embed.run(encoder, given)
+---- Prompts -----------------------------------------------------------------------------------------------------------
+
+-- The text of a prompt: the one of that name, or the text itself; without one the checkpoint's default; nil if that is none.
+local function prompt_of(model, given)
+  if given == false then
+    return nil
+  elseif given ~= nil and type(given) ~= "string" then
+    error(("embed: prompt is %s, expected the name of a prompt, a text, or false"):format(pgee.describe(given)), 0)
+  end
+  local prompts, default = model:prompts()
+  local text = given and (prompts[given] or given) or default and prompts[default]
+  return text ~= "" and text or nil
+end
+
+-- Tokens that a prompt takes at the beginning of a sequence, the special ones before it included: what it has alone, without the
+-- special token at its end.
+local function tokens_of(model, prompt)
+  local e = model:tokenizer():encode(prompt)
+  local last = e.offsets[#e.ids]
+  return #e.ids - (last and last[1] == last[2] and 1 or 0)
+end
+
+-- The sequences of a chunk as two each: the first `skipped` tokens, and the rest, which is pooled.
+local function split(batch, first, last, skipped)
+  local starts, token = ffi.new("int32_t[?]", 2 * (last - first) + 1), batch.starts[first]
+  for s = first, last - 1 do
+    starts[2 * (s - first) + 1] = batch.starts[s] - token + skipped
+    starts[2 * (s - first) + 2] = batch.starts[s + 1] - token
+  end
+  return plan.packed_batch(2 * (last - first), starts, batch.ids + token, batch.types + token)
+end
+
+-- What the head computes, over the tokens after the prompt alone.
+local function pool_rest(encoder, batch, modes, skipped)
+  for s = 1, batch.n do
+    if batch.starts[s] - batch.starts[s - 1] <= skipped then
+      error(("embed: input %d: the prompt takes all of its %d tokens"):format(batch.of[s], skipped), 0)
+    end
+  end
+  local width, parts = encoder.model.config.hidden_size, {}
+  for i = 1, #modes do
+    parts["pool " .. i] = tensor.new("F32", { batch.n, width })
+  end
+  encoder:runner("hidden"):run(batch, function(output, first, last)
+    local hidden, pooled = output "hidden", tensor.new("F32", { 2 * (last - first), width })
+    for i, mode in ipairs(modes) do
+      operator.run("pool", { x = hidden, mode = mode, y = pooled }, split(batch, first, last, skipped))
+      local from, to = pooled:pointer(), parts["pool " .. i]:pointer()
+      for s = first, last - 1 do
+        ffi.copy(to + s * width, from + (2 * (s - first) + 1) * width, width * 4)
+      end
+    end
+    hidden:release()
+    pooled:release()
+  end)
+  return parts
+end
+
+---- Windows -----------------------------------------------------------------------------------------------------------
+
+-- One row for each input: of several windows the mean, each counting as much as it has tokens.
+local function join(vectors, batch)
+  if batch.n == batch.count then
+    return vectors
+  end
+  local width = vectors.shape[2]
+  local joined = tensor.new("F32", { batch.count, width })
+  local from, to = vectors:pointer(), joined:pointer()
+  for input, first, last in batch:groups() do
+    local all = batch.starts[last] - batch.starts[first - 1]
+    for k = 0, width - 1 do
+      local sum = 0
+      for s = first, last do
+        sum = sum + from[(s - 1) * width + k] * (batch.starts[s] - batch.starts[s - 1])
+      end
+      to[(input - 1) * width + k] = sum / all
+    end
+  end
+  vectors:release()
+  return joined
+end
+
+local KNOWN = { prompt = true, tables = true, long = true, tokens = true, stride = true }
+
+--- encoder:embed(inputs, options): F32 [inputs][H], whose memory t:pointer() gives to FFI code; one input (not in a list) gives a
+-- vector [H]. Second result: the batch, which says what was truncated. Options:
+--   prompt     what goes before every text: the name of a prompt in config_sentence_transformers.json, or a text; false: nothing,
+--              not even that file's default. Whether its tokens are pooled is for the checkpoint to say
+--   tables     true: lists of numbers in place of a tensor
+--   long       what becomes of long texts: "truncate" (default), "error", "windows", whose vectors' mean counts, before scaling
+--   tokens, stride   of windows: tokens of each at most, and those that two have in common
+function embed.run(encoder, given, opts)
   options.method(encoder, "embed")
-  local pooling = encoder.model:pooling()
-  local parts, batch = encoder:gather("embed", given, "embed", { forms = { "text", "pair", "ids" } })
-  local vectors = side_by_side(parts, #pooling.modes)
+  opts = options.check(opts, KNOWN, "embed", -2)
+  local model, as_tables = encoder.model, options.boolean(opts.tables, "embed: tables", -2)
+  local pooling, prompt = model:pooling(), prompt_of(model, opts.prompt)
+  local batch = inputs.batch(model, given, "embed", {
+    forms = embed.forms, prompt = prompt, long = opts.long, tokens = opts.tokens, stride = opts.stride,
+  })
+  local parts
+  if prompt and pooling.skip_prompt then
+    parts = pool_rest(encoder, batch, pooling.modes, tokens_of(model, prompt))
+  else
+    parts = encoder:run("embed", batch)
+  end
+  local vectors = join(side_by_side(parts, #pooling.modes), batch)
   if pooling.normalize then
-    local args = ffi.new("pgee_unit_args", tensor.handle(vectors), tensor.handle(vectors))
-    check(C.pgee_run(C.PGEE_UNIT, args, nil))
+    operator.run("unit", { x = vectors, y = vectors })
+  end
+  if as_tables then
+    local lists = vectors:totable()
+    vectors:release()
+    return batch.single and lists[1] or lists, batch
   end
   return batch.single and vectors[1] or vectors, batch
 end

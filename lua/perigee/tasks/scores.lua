@@ -35,6 +35,19 @@ function scores.best(list)
   return best, list[best]
 end
 
+--- The mean of rows first to last, lists of one length, each counting as much as it has tokens; starts: a batch's.
+function scores.mean(rows, first, last, starts)
+  local mean, all = {}, starts[last] - starts[first - 1]
+  for k = 1, #rows[first] do
+    local sum = 0
+    for s = first, last do
+      sum = sum + rows[s][k] * (starts[s] - starts[s - 1])
+    end
+    mean[k] = sum / all
+  end
+  return mean
+end
+
 --- A function of a byte offset into a text (from 0): how many characters begin before it. It counts on from the last call, so
 -- offsets in order cost one pass over the text.
 function scores.characters(text)

@@ -1,0 +1,38 @@
+--- Tasks: what a model does for people, by name, for whoever lets a user choose: perigee.tasks.qa.run(model, inputs, options).
+--
+-- Each is { run = function(model, given, options) -> answers, batch; forms = the forms of input that it takes; method = what
+-- the model's method is called }. `given` is one input or a list of inputs, of the forms of inputs.lua: "text", "pair", "ids",
+-- "question", "words"; or "query", { query =, documents = { ... } }, which is rerank's alone.
+local pgee = require "perigee.ffi"
+local rerank = require "perigee.tasks.rerank"
+
+local function many(given)
+  return type(given) == "table" and given.query == nil and given.documents == nil
+end
+
+-- rerank, over one or a list of { query =, documents = }. The batch is that of the last one.
+local function run_rerank(model, given, opts)
+  if type(given) ~= "table" then
+    error(("rerank: expected { query =, documents = { ... } }, or a list of these; got %s"):format(pgee.describe(given)), 0)
+  elseif not many(given) then
+    return rerank.run(model, given.query, given.documents, opts)
+  end
+  local list, batch = {}, nil
+  for i, one in ipairs(given) do
+    if type(one) ~= "table" then
+      error(("rerank: input %d is %s, expected { query =, documents = { ... } }"):format(i, pgee.describe(one)), 0)
+    end
+    list[i], batch = rerank.run(model, one.query, one.documents, opts)
+  end
+  return list, batch
+end
+
+local tasks = { rerank = { run = run_rerank, forms = rerank.forms, method = "rerank" } }
+
+for name, method in pairs { embed = "embed", classify = "classify", zeroshot = "zeroshot", qa = "qa", ner = "ner",
+  ["fill-mask"] = "fill" } do
+  local task = require("perigee.tasks." .. method)
+  tasks[name] = { run = task.run, forms = task.forms, method = method }
+end
+
+return tasks

@@ -1,0 +1,194 @@
+--- fill: what the masks in a text may stand for (Devlin et al. 2019, masked language model).
+--
+-- The head gives each mask a logit of every piece of the vocabulary; a piece's score is its probability among all of them, for
+-- each mask on its own, as in the fill-mask pipeline of the reference library.
+local inputs = require "perigee.inputs"
+local options = require "perigee.options"
+local pgee = require "perigee.ffi"
+local windows = require "perigee.windows"
+
+local fill = { forms = { "text", "pair", "ids" } }
+
+function fill.head(g, x, model, weights)
+  g:output("logits", model:head("fill", "fill-mask")(g, model.config, weights, x))
+end
+
+---- Masks -------------------------------------------------------------------------------------------------------------
+
+-- Places of masks in an encoding.
+local function masks_of(e, mask)
+  local list = {}
+  for i = 1, #e.ids do
+    list[#list + 1] = e.ids[i] == mask and i or nil
+  end
+  return list
+end
+
+-- Adds the masks of one input to `marks`: { input =, token = in the batch, encoding =, place = in the encoding }.
+local function add_masks(marks, batch, mask, input, first, last)
+  local parts, before = {}, #marks
+  for s = first, last do
+    parts[#parts + 1] = batch.parts[s] or nil
+  end
+  for s = first, last do
+    local part = parts[s - first + 1]
+    for token = batch.starts[s - 1], batch.starts[s] - 1 do
+      local place = part and windows.source(part, token - batch.starts[s - 1])
+      if batch.ids[token] == mask and (not part or windows.widest(parts, place) == s - first + 1) then
+        marks[#marks + 1] = { input = input, token = token, encoding = part and part.encoding, place = place }
+      end
+    end
+  end
+  return #marks - before
+end
+
+local function find_masks(batch, tokenizer)
+  local marks, mask, whole = {}, tokenizer.mask, {}
+  for _, cut in ipairs(batch.truncated) do
+    whole[cut.input] = true
+  end
+  for input, first, last in batch:groups() do
+    local found = add_masks(marks, batch, mask, input, first, last)
+    local all, part = found, batch.parts[first]
+    if whole[input] then
+      all = #masks_of(tokenizer:encode(part.encoding.texts[1], part.encoding.texts[2]), mask)
+    end
+    if found == 0 and all == 0 then
+      error(("fill: input %d has no %s"):format(input, tokenizer:piece(mask)), 0)
+    elseif found < all then
+      error(('fill: input %d: %d of %d masks lie beyond the limit; long = "windows" finds them all'):format(input, all - found,
+        all), 0)
+    end
+  end
+  return marks
+end
+
+---- Pieces ------------------------------------------------------------------------------------------------------------
+
+-- The `count` largest of V logits with their probabilities, as { token =, score = }, best first; of `among` if given,
+-- a list of tokens.
+local function best_of(logits, V, count, among)
+  local most, sum, list = -math.huge, 0, {}
+  for v = 0, V - 1 do
+    most = math.max(most, logits[v])
+  end
+  for v = 0, V - 1 do
+    sum = sum + math.exp(logits[v] - most)
+  end
+  local least = -math.huge
+  for k = 1, among and #among or V do
+    local v = among and among[k] or k - 1
+    if #list < count or logits[v] > least then
+      local at = #list + 1
+      while at > 1 and list[at - 1].logit < logits[v] do
+        at = at - 1
+      end
+      table.insert(list, at, { token = v, logit = logits[v] })
+      list[count + 1] = nil
+      least = list[#list].logit
+    end
+  end
+  for i, item in ipairs(list) do
+    list[i] = { token = item.token, score = math.exp(item.logit - most) / sum }
+  end
+  return list
+end
+
+-- Whether a piece goes on with the word before it: WordPiece's prefix says that it does; where there is none, pieces that begin a
+-- word are marked (by SentencePiece, or by GPT-2's letter for a space).
+local function goes_on(tokenizer, piece)
+  local prefix = tokenizer.prefix or tokenizer.options and tokenizer.options.prefix
+  if prefix then
+    return #piece > #prefix and piece:sub(1, #prefix) == prefix, piece:sub(#prefix + 1)
+  end
+  return piece:sub(1, 3) ~= "\226\150\129" and piece:sub(1, 2) ~= "\196\160"
+end
+
+-- A text in which a piece stands in the place of the mask at bytes from to to.
+local function filled(tokenizer, text, from, to, token)
+  local piece = tokenizer:piece(token)
+  local joins, rest = goes_on(tokenizer, piece)
+  local word = joins and rest or tokenizer:decode({ token }):gsub("^ ", "")
+  word = word ~= "" and word or piece
+  local before = text:sub(1, from)
+  if joins then
+    before = before:gsub("%s+$", "")
+  elseif text:find("^%s", from + 1) then
+    before = before .. " "
+  end
+  return before .. word .. text:sub(to + 1)
+end
+
+local function describe(tokenizer, mark, list)
+  local e = mark.encoding
+  for _, item in ipairs(list) do
+    item.piece = tokenizer:piece(item.token)
+    if e then
+      local offset = e.offsets[mark.place]
+      item.text = item.piece and filled(tokenizer, e.texts[e.sequences[mark.place]], offset[1], offset[2], item.token)
+    end
+  end
+  return list
+end
+
+---- The task ----------------------------------------------------------------------------------------------------------
+
+-- Tokens of a list of pieces or words.
+local function tokens_of(tokenizer, list)
+  if list == nil then
+    return nil
+  elseif type(list) ~= "table" or #list == 0 then
+    error(("fill: targets is %s, expected a list of pieces"):format(type(list) == "table" and "empty" or pgee.describe(list)), 0)
+  end
+  local tokens = {}
+  for i, piece in ipairs(list) do
+    tokens[i] = type(piece) == "string" and tokenizer:id(piece)
+    if not tokens[i] then
+      error(("fill: targets[%d] is %s, which is no piece of the vocabulary"):format(i,
+        type(piece) == "string" and ("%q"):format(piece) or pgee.describe(piece)), 0)
+    end
+  end
+  return tokens
+end
+
+local KNOWN = { best = true, targets = true, long = true, tokens = true, stride = true }
+
+--- encoder:fill(texts, options): for each mask of a text, in order, a list of { token =, piece =, score =, text = the text with
+-- it }, best first. One text (not in a list) gives one list of masks. ids with masks in them have no text. A text without a
+-- mask is an error. Second result: the batch. Options:
+--   best      pieces of each mask; 5
+--   targets   a list of pieces: only these are looked at; scores stay what they are among all
+--   long      what becomes of long texts: "truncate" (default; that it loses a mask is an error), "error", "windows"
+--   tokens, stride   of windows: tokens of each at most, and those that two have in common
+function fill.run(encoder, given, opts)
+  options.method(encoder, "fill")
+  opts = options.check(opts, KNOWN, "fill", -2)
+  local model = encoder.model
+  local best = options.integer(opts.best or 5, 1, 2 ^ 31, "fill: best", -2)
+  model:graph "fill-mask" -- errors come first if there is no such head
+  local tokenizer = model:tokenizer()
+  if not tokenizer.mask then
+    error("fill: the tokenizer has no mask token", 0)
+  end
+  local targets = tokens_of(tokenizer, opts.targets)
+  local batch = inputs.batch(model, given, "fill", {
+    forms = fill.forms, keep = true, long = opts.long, tokens = opts.tokens, stride = opts.stride,
+  })
+  local marks, rows, list = find_masks(batch, tokenizer), {}, {}
+  for i, mark in ipairs(marks) do
+    rows[i] = mark.token
+  end
+  encoder:runner("fill-mask"):run(batch:mark(rows), function(output, _, _, _, before)
+    local logits = output "logits"
+    local pointer, V = logits:pointer(), logits.shape[2]
+    for r = 0, #logits - 1 do
+      local mark = marks[before + r + 1]
+      list[mark.input] = list[mark.input] or {}
+      table.insert(list[mark.input], describe(tokenizer, mark, best_of(pointer + r * V, V, best, targets)))
+    end
+    logits:release()
+  end)
+  return batch.single and list[1] or list, batch
+end
+
+return fill

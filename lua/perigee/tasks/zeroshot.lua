@@ -1,0 +1,133 @@
+--- zeroshot: labels that the model was not trained on, through natural language inference (Yin et al. 2019): a label fits a text
+-- as far as the text entails "This example is LABEL.". For checkpoints that classify pairs and have a label "entailment".
+local classify = require "perigee.tasks.classify"
+local options = require "perigee.options"
+local pgee = require "perigee.ffi"
+local scores = require "perigee.tasks.scores"
+
+local zeroshot = { forms = { "text" } }
+
+-- The place of the label whose name begins so; nil if there is none.
+local function find(labels, beginning)
+  for i, label in ipairs(labels) do
+    if label:lower():sub(1, #beginning) == beginning then
+      return i
+    end
+  end
+end
+
+-- Places of entailment and of contradiction. What is named otherwise is taken for the contradiction as in the reference library:
+-- the first label, or the last if the first is the entailment.
+local function places(config)
+  local entails = find(config.labels, "entail")
+  if not entails then
+    error(("zeroshot: none of the labels %s begins with \"entail\": the checkpoint is not one of natural language inference")
+      :format(table.concat(config.labels, ", ")), 0)
+  elseif #config.labels < 2 then
+    error("zeroshot: the checkpoint has one label, expected entailment and contradiction", 0)
+  end
+  local contradicts = find(config.labels, "contra") or entails == 1 and #config.labels or 1
+  return entails, contradicts
+end
+
+local KNOWN = { labels = true, template = true, multi = true, long = true, tokens = true, stride = true }
+
+local function read_options(given)
+  given = options.check(given, KNOWN, "zeroshot", -2)
+  local labels, template = given.labels, given.template or "This example is {}."
+  if type(labels) ~= "table" or #labels == 0 then
+    error(("zeroshot: labels is %s, expected a list of names"):format(
+      type(labels) == "table" and "an empty list" or pgee.describe(labels)), 0)
+  end
+  for i, label in ipairs(labels) do
+    if type(label) ~= "string" then
+      error(("zeroshot: labels[%d] is %s, expected a name"):format(i, pgee.describe(label)), 0)
+    end
+  end
+  if type(template) ~= "string" or not template:find("{}", 1, true) then
+    error(('zeroshot: template is %s, expected a text with {} in the place of the label'):format(
+      type(template) == "string" and ("%q"):format(template) or pgee.describe(template)), 0)
+  end
+  return { labels = labels, template = template, multi = options.boolean(given.multi, "zeroshot: multi", -2), given = given }
+end
+
+-- One pair for each text and label.
+local function pairs_of(texts, read)
+  local list = {}
+  for key in pairs(texts) do
+    if type(key) ~= "number" or key < 1 or key > #texts then
+      error(("zeroshot: expected a list of texts, found the key %s"):format(tostring(key)), 0)
+    end
+  end
+  for i, text in ipairs(texts) do
+    if type(text) ~= "string" then
+      error(("zeroshot: input %d is %s, expected a text"):format(i, pgee.describe(text)), 0)
+    end
+    for _, label in ipairs(read.labels) do
+      list[#list + 1] = { text, (read.template:gsub("{}", function() return label end)) }
+    end
+  end
+  return list
+end
+
+-- The score of each label from the logits of its pair: list[first + 1] and so on.
+local function judge(list, first, read, entails, contradicts)
+  local entailments = {}
+  for l = 1, #read.labels do
+    local logits = list[first + l]
+    if read.multi or #read.labels == 1 then
+      entailments[l] = scores.softmax({ logits[contradicts], logits[entails] })[2]
+    else
+      entailments[l] = logits[entails]
+    end
+  end
+  return (read.multi or #read.labels == 1) and entailments or scores.softmax(entailments)
+end
+
+local function sorted(labels, list)
+  local order, answer = {}, { labels = {}, scores = {} }
+  for i = 1, #labels do
+    order[i] = i
+  end
+  table.sort(order, function(a, b)
+    if list[a] ~= list[b] then
+      return list[a] > list[b]
+    end
+    return a < b
+  end)
+  for i, from in ipairs(order) do
+    answer.labels[i], answer.scores[i] = labels[from], list[from]
+  end
+  return answer
+end
+
+--- encoder:zeroshot(texts, { labels = { ... }, ... }): for each text { labels = best first, scores = }. One text (not in a list)
+-- gives one answer. Second result: the batch, of one pair for each text and label. Options:
+--   labels     names to choose from
+--   template   the sentence that a label makes, with {} in its place; "This example is {}."
+--   multi      false: one label fits, the scores add up to 1. true: each for itself, entailment against contradiction
+--   long       what becomes of long texts, never of labels: "truncate" (default), "error", "windows"
+--   tokens, stride   of windows: tokens of each at most, and those that two have in common
+function zeroshot.run(encoder, given, opts)
+  options.method(encoder, "zeroshot")
+  local read, single = read_options(opts), type(given) == "string"
+  if not single and type(given) ~= "table" then
+    error(("zeroshot: expected a text or a list of texts; got %s"):format(pgee.describe(given)), 0)
+  end
+  encoder.model:graph "classify" -- errors come first if there is no such head
+  local entails, contradicts = places(encoder.model.config)
+  local texts = single and { given } or given
+  local list, batch = classify.logits(encoder, pairs_of(texts, read), "zeroshot", {
+    name = function(i)
+      return ("zeroshot: input %d, label %d"):format(math.floor((i - 1) / #read.labels) + 1, (i - 1) % #read.labels + 1)
+    end,
+    cut = "first", long = read.given.long, tokens = read.given.tokens, stride = read.given.stride,
+  })
+  local answers = {}
+  for i = 1, #texts do
+    answers[i] = sorted(read.labels, judge(list, (i - 1) * #read.labels, read, entails, contradicts))
+  end
+  return single and answers[1] or answers, batch
+end
+
+return zeroshot
