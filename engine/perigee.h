@@ -150,6 +150,8 @@ int pgee_safetensors_open(pgee_safetensors **out, const char *path);
 int pgee_safetensors_read(pgee_safetensors **out, const char *path);
 /* Views keep the bytes alive. */
 void pgee_safetensors_free(pgee_safetensors *f);
+/* Of the file. */
+int64_t pgee_safetensors_bytes(const pgee_safetensors *f);
 int64_t pgee_safetensors_count(const pgee_safetensors *f);
 /* The i-th name in the header's order; NULL past the end. */
 const char *pgee_safetensors_name(const pgee_safetensors *f, int64_t i);

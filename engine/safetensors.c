@@ -339,6 +339,8 @@ void pgee_safetensors_free(pgee_safetensors *f) {
   mem_free(f);
 }
 
+int64_t pgee_safetensors_bytes(const pgee_safetensors *f) { return f ? f->file->bytes : 0; }
+
 int64_t pgee_safetensors_count(const pgee_safetensors *f) { return f ? f->tensors.count : 0; }
 
 const char *pgee_safetensors_name(const pgee_safetensors *f, int64_t i) {

@@ -3,6 +3,7 @@
 -- It streams: each channel's exact minimum and maximum, a bounded sample of rows, and the first texts with FP32's answer. From
 -- these follow the static scales for every alpha and how good any setting is, so one calibration serves all settings. Our own
 -- FP32 kernels compute it, so the statistics are the same on every CPU, whatever the batches and the number of threads.
+local bit = require "bit"
 local ffi = require "ffi"
 local attention = require "perigee.passes.attention"
 local inputs = require "perigee.inputs"
@@ -54,6 +55,36 @@ function Statistics:attention_of(node)
       node.width), 0)
   end
   return seen
+end
+
+-- FNV-1a over the bits of floats, 32 at a time.
+local function hashed(hash, t)
+  local bits = ffi.cast("int32_t *", t:pointer())
+  for i = 0, #t - 1 do
+    hash = bit.bxor(hash, bits[i])
+    hash = bit.tobit(hash * 403 + bit.lshift(hash, 24)) -- times 16777619, kept exact
+  end
+  return hash
+end
+
+--- What tells these statistics from others: { texts, tokens, truncated, digest = of what was seen }. It stays when they are
+-- released.
+function Statistics:digest()
+  if not self.digested and not self.released then
+    local hash, names = bit.tobit(0x811c9dc5), {}
+    for _, seen in ipairs { self.sites, self.attention } do
+      for name in pairs(seen) do
+        names[#names + 1] = name
+      end
+    end
+    table.sort(names)
+    for _, name in ipairs(names) do
+      local seen = self.sites[name] or self.attention[name]
+      hash = hashed(hashed(hash, seen.min), seen.max)
+    end
+    self.digested = { texts = self.texts, tokens = self.tokens, truncated = self.truncated, digest = bit.tohex(hash) }
+  end
+  return self.digested
 end
 
 --- Frees its memory. Models that were quantized with it stay as they are.

@@ -22,6 +22,9 @@ perigee.load = require("perigee.model").load
 --- perigee.register_model(model_type, definition): makes checkpoints of that model_type known to load. See definitions.lua.
 perigee.register_model = require("perigee.definitions").register
 
+--- perigee.open(path, options): the INT8 or FP32 model that was saved to a file. See artifact.lua.
+perigee.open = require("perigee.artifact").open
+
 --- perigee.lines(path): an iterator over a file's lines.
 perigee.lines = require "perigee.lines"
 

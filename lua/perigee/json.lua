@@ -56,6 +56,57 @@ function M.list(path)
   return read(path, "[", "a list")
 end
 
+-- The shortest digits that read back as the same number.
+local function digits(number)
+  for precision = 1, 17 do
+    local text = ("%." .. precision .. "g"):format(number)
+    if tonumber(text) == number then
+      return text
+    end
+  end
+  error("JSON has no " .. tostring(number), 0)
+end
+
+local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\" }
+
+local function quoted(text)
+  return '"' .. text:gsub('[%c"\\]', function(c)
+    return ESCAPES[c] or ("\\u%04x"):format(c:byte())
+  end) .. '"'
+end
+
+local function canonical(value)
+  if type(value) == "string" then
+    return quoted(value)
+  elseif type(value) == "number" then
+    return digits(value)
+  elseif type(value) == "boolean" or value == M.null then
+    return value == M.null and "null" or tostring(value)
+  elseif type(value) ~= "table" then
+    error("JSON has no " .. type(value), 0)
+  end
+  local items, keys = {}, {}
+  for key in pairs(value) do
+    keys[#keys + 1] = type(key) == "string" and key or nil
+  end
+  if #keys == 0 and #value > 0 then
+    for i, item in ipairs(value) do
+      items[i] = canonical(item)
+    end
+    return "[" .. table.concat(items, ",") .. "]"
+  end
+  table.sort(keys)
+  for i, key in ipairs(keys) do
+    items[i] = quoted(key) .. ":" .. canonical(value[key])
+  end
+  return "{" .. table.concat(items, ",") .. "}"
+end
+
+--- A table as the one JSON text that equal tables have: keys sorted, no spaces, the shortest numbers. An empty table is {}.
+function M.canonical(value)
+  return canonical(value)
+end
+
 --- A table as JSON text, and back.
 M.encode, M.decode = cjson.encode, cjson.decode
 

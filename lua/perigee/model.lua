@@ -15,6 +15,7 @@ local place = require "perigee.passes.place"
 local quantized = require "perigee.quantized"
 local random = require "perigee.random"
 local report = require "perigee.report"
+local save = require "perigee.save"
 local sites = require "perigee.passes.sites"
 local tokenizer = require "perigee.tokenizer"
 local Weights = require "perigee.weights"
@@ -146,9 +147,24 @@ function Model:graph(head)
   return self.graphs[head]
 end
 
---- FP32 throughout.
+-- FP32 throughout. given: lower.pass's options.
+local function to_plan(model, graph, given)
+  given.kernel = model.kernel
+  return lower.pass(gather.pass(place(graph)), given)
+end
+
+--- From a graph to a plan.
 function Model:lower(graph)
-  return lower.pass(gather.pass(place(graph)), { memo = self.memo, kernel = self.kernel })
+  return to_plan(self, graph, { memo = self.memo })
+end
+
+--- model:save(path): writes the model to one file, which perigee.open answers from. A file that is there is replaced once the new
+-- one is complete. See save.lua.
+function Model:save(path)
+  raise(options.method, self, "save")
+  raise(save, path, { model = self, memo = self.memo:aside(), lower = function(graph, given)
+    return to_plan(self, graph, given)
+  end })
 end
 
 --- The checkpoint's tokenizer, made when text is first given.

@@ -67,6 +67,15 @@ function M.new(W, given)
   return class.wrap(out[0])
 end
 
+--- For modules: a packed weight over what w:parts() gave, which it holds and does not copy: { N =, K =, bytes =, scales =, sums =
+-- }.
+function M.over(given, level)
+  level = (level or 1) + 1
+  check(C.pgee_packed_over(out, given.N, given.K, tensor.handle(given.bytes, "bytes", level),
+    tensor.optional(given.scales, "scales", level), tensor.optional(given.sums, "sums", level)), level)
+  return class.wrap(out[0])
+end
+
 --- Whether x is a packed weight.
 function M.is(x)
   return class.is(x)
@@ -90,6 +99,18 @@ function methods.multiplier(w, x_scale)
   end
   check(C.pgee_packed_multiplier(out_tensor, class.handle(w, "packed weight"), x_scale))
   return tensor.wrap(out_tensor[0])
+end
+
+--- What it is made of, views of its memory: { bytes = I8 or F32, as the kernels read them, scales = F32 [N], sums = I32 [N] },
+-- the last two of s8 only.
+function methods.parts(w)
+  local h = class.handle(w, "packed weight")
+  local s8 = C.pgee_packed_dtype(h) == C.PGEE_S8
+  check(C.pgee_packed_read(h, s8 and out_scales or nil, s8 and out_sums or nil, out_tensor))
+  return {
+    bytes = tensor.wrap(out_tensor[0]), scales = s8 and tensor.wrap(out_scales[0]) or nil,
+    sums = s8 and tensor.wrap(out_sums[0]) or nil,
+  }
 end
 
 --- Frees it at once, unless a plan still holds it.

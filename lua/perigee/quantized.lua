@@ -13,6 +13,7 @@ local place = require "perigee.passes.place"
 local plot = require "perigee.plot"
 local quantize = require "perigee.passes.quantize"
 local recipe = require "perigee.recipe"
+local save = require "perigee.save"
 local report = require "perigee.report"
 local Runner = require "perigee.runner"
 local selection = require "perigee.passes.select"
@@ -66,12 +67,17 @@ function Quantized.__newindex(q, key, value)
   raise(change, q, settings.with, { [key] = value }, 0)
 end
 
---- From a graph to INT8: each pass takes a graph and returns one.
+-- From a graph to INT8: each pass takes a graph and returns one.
+local function to_int8(q, graph, memo)
+  graph = gather.pass(place(graph, q.settings), q.settings)
+  graph = smooth.pass(graph, q.stats, q.settings, memo)
+  graph = quantize.pass(graph, q.stats, q.settings, memo)
+  return attention.pass(graph, q.stats, q.settings, memo)
+end
+
+--- From a graph to a plan.
 function Quantized:lower(graph)
-  graph = gather.pass(place(graph, self.settings), self.settings)
-  graph = smooth.pass(graph, self.stats, self.settings, self.memo)
-  graph = quantize.pass(graph, self.stats, self.settings, self.memo)
-  graph = attention.pass(graph, self.stats, self.settings, self.memo)
+  graph = to_int8(self, graph, self.memo)
   self[OWN].choices = selection.run(selection.weights(graph), { known = self.choices })
   return lower.pass(selection.pass(graph, self.choices), { memo = self.memo })
 end
@@ -221,6 +227,16 @@ function Quantized:recipe()
   return recipe(self)
 end
 
+--- q:save(path): writes the model to one file, which perigee.open answers from. A file that is there is replaced once the new
+-- one is complete; the model stays as it is. See save.lua.
+function Quantized:save(path)
+  raise(options.method, self, "save")
+  raise(save, path, { model = self.model, settings = self.settings, calibration = self.calibration, memo = self.memo:aside(),
+    lower = function(graph, given)
+      return lower.pass(to_int8(self, graph, given.memo), given)
+    end })
+end
+
 ---- How good it is ----------------------------------------------------------------------------------------------------
 
 --- q:sqnr(): how much of the signal the output keeps, in dB: the last hidden states over the texts that calibration kept (16 at
@@ -365,6 +381,7 @@ function quantized.new(model, given)
   end
   local q = object {
     model = model, stats = stats, settings = new, memo = Memo.new(), runners = {}, choices = {}, history = {}, measured = {},
+    calibration = stats and stats.digest and stats:digest() or nil,
   }
   apply(q, new, { [model.task] = true })
   return q

@@ -5,8 +5,10 @@
 --   for _, name in ipairs(f:names()) do print(name, f:tensor(name).shape[1]) end
 --   f:metadata "format"  --> "pt", nil if there is no such key
 --   f:close()            -- tensors stay valid: they keep the file mapped
+--   safetensors.write("b.safetensors", { a = tensor.from { 1, 2 } }, { key = "value" })
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
+local options = require "perigee.options"
 local tensor = require "perigee.tensor"
 local C, check = pgee.C, pgee.check
 
@@ -14,6 +16,7 @@ local M = {}
 local methods = {}
 local out = pgee.out "pgee_safetensors *"
 local out_tensor = pgee.out "pgee_tensor *"
+local out_sum = pgee.out "uint32_t"
 
 local class = pgee.class("safetensors file", "pgee_safetensors", "pgee_safetensors_free", {
   __index = methods,
@@ -30,11 +33,45 @@ local function text_check(s, what, level)
   end
 end
 
---- The file at `path`. Errors say what is missing or malformed.
-function M.open(path)
+--- The file at `path`. Errors say what is missing or malformed. { copy = true } reads all of it into memory: what others do to
+-- the file afterwards does not matter.
+function M.open(path, opts)
   text_check(path, "path")
-  check(C.pgee_safetensors_open(out, path))
+  opts = options.check(opts, { copy = true }, "safetensors")
+  if opts.copy then
+    check(C.pgee_safetensors_read(out, path))
+  else
+    check(C.pgee_safetensors_open(out, path))
+  end
   return class.wrap(out[0])
+end
+
+-- The keys of a table of text, sorted, and an array of C over f(key), which `keep` keeps alive.
+local function sorted(t, what)
+  local keys = {}
+  for key in pairs(t) do
+    text_check(key, what, 2)
+    keys[#keys + 1] = key
+  end
+  table.sort(keys)
+  return keys
+end
+
+--- Writes tensors, by name, and metadata, text by name, to a file that then is there as a whole or not at all. It has checksums;
+-- equal tensors and metadata give equal bytes. See pgee_safetensors_write in perigee.h.
+function M.write(path, tensors, metadata)
+  text_check(path, "path")
+  local names, keys = sorted(tensors, "a tensor's name"), sorted(metadata or {}, "a key of the metadata")
+  local list, handles = ffi.new("const char *[?]", #names + 1), ffi.new("const pgee_tensor *[?]", #names + 1)
+  for i, name in ipairs(names) do
+    list[i - 1], handles[i - 1] = name, tensor.handle(tensors[name], ("tensor '%s'"):format(name))
+  end
+  local pairs_of = ffi.new("const char *[?]", 2 * #keys + 1)
+  for i, key in ipairs(keys) do
+    text_check(metadata[key], ("metadata '%s'"):format(key))
+    pairs_of[2 * i - 2], pairs_of[2 * i - 1] = key, metadata[key]
+  end
+  check(C.pgee_safetensors_write(path, list, handles, #names, pairs_of, #keys))
 end
 
 --- Whether x is a safetensors file.
@@ -64,6 +101,26 @@ function methods.metadata(f, key)
   text_check(key, "key")
   local value = C.pgee_safetensors_metadata(class.handle(f), key)
   return value ~= nil and ffi.string(value) or nil
+end
+
+--- The size of the file.
+function methods.bytes(f)
+  return tonumber(C.pgee_safetensors_bytes(class.handle(f)))
+end
+
+--- Checks a file that was written by write: that the header and every tensor of at most `bytes` bytes (default: any) have their
+-- checksums. An error names what is damaged.
+function methods.verify(f, bytes)
+  check(C.pgee_safetensors_verify(class.handle(f), bytes or -1))
+end
+
+--- The checksum that the file has of a tensor, or of its header if there is no name: a number.
+function methods.checksum(f, name)
+  if name ~= nil then
+    text_check(name, "name")
+  end
+  check(C.pgee_safetensors_checksum(class.handle(f), name, out_sum))
+  return tonumber(out_sum[0])
 end
 
 --- Closes it at once. What is done with f afterwards is an error.

@@ -154,8 +154,10 @@ end
 --   memo        keeps the FP32 parameters
 --   kernel      of what is FP32: "auto" or "onednn"
 --   observers   by site, where the graph has observe nodes
+--   plan        what takes the buffers and operators in place of a new plan
+--   visit       function(node), called before a node's operator is pushed
 function lower.pass(graph, options)
-  local p, read = plan.new(), float_readers(graph)
+  local p, read = options.plan or plan.new(), float_readers(graph)
   local c = {
     values = {}, linears = {}, attentions = {}, memo = options.memo, kernel = options.kernel or "auto",
     observers = options.observers,
@@ -169,6 +171,9 @@ function lower.pass(graph, options)
       value.y = p:buffer("F32", node.rows, node.width)
     end
     c.values[node] = value
+    if options.visit then
+      options.visit(node)
+    end
     push[node.op](p, node, value, c)
   end
   local outputs, list = {}, {}

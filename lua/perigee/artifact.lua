@@ -1,0 +1,361 @@
+--- Artifact: a saved model, opened. It runs every task that was saved, from one file that is mapped, not read.
+--
+--   local a = perigee.open "model.int8.safetensors"
+--   a:embed { "a text", "another" }      a:explain()      a:settings()      a:memory()
+--
+-- What save.lua wrote is in the file: weights as they run, plans, tokenizer. So opening reads a header, and a plan is built when
+-- its task is first run. There are no FP32 weights: settings can be read, not changed.
+--
+-- Formats. A file says which format it is of, a whole number that rises with every change that earlier libraries cannot read.
+-- This library reads format 1. A newer one is refused by name; CHANGELOG.md says when an older one is no longer read.
+--
+-- Damage. The header and every tensor of at most 64 KiB are checked against their checksums whenever a file is opened, all else
+-- with { verify = true } or { copy = true }. A plan is checked operator by operator as if it had been typed.
+local Config = require "perigee.config"
+local Encoder = require "perigee.encoder"
+local json = require "perigee.json"
+local operator = require "perigee.operator"
+local options = require "perigee.options"
+local packed = require "perigee.packed"
+local pgee = require "perigee.ffi"
+local plan = require "perigee.plan"
+local safetensors = require "perigee.safetensors"
+local tensor = require "perigee.tensor"
+local ffi = require "ffi"
+local raise = pgee.raise
+
+local artifact = { FORMAT = 1 }
+
+local Artifact = Encoder.extend {}
+
+local SMALL = 65536 -- bytes of a tensor that is always verified
+
+local function fail(self, ...)
+  error(("'%s': %s"):format(self.dir, string.format(...)), 0)
+end
+
+---- Plans -------------------------------------------------------------------------------------------------------------
+
+local OPERATORS = {}
+for _, name in pairs(operator.names) do
+  OPERATORS[name] = true
+end
+
+local function expect(what, value, kind)
+  if type(value) ~= kind then
+    error(("%s is %s, expected a %s"):format(what, json.describe(value), kind), 0)
+  end
+  return value
+end
+
+-- A tensor of the file, a view, kept.
+local function tensor_of(self, name)
+  expect("a tensor's name", name, "string")
+  self.tensors[name] = self.tensors[name] or self.file:tensor(name)
+  return self.tensors[name]
+end
+
+local function packed_of(self, value)
+  local name = expect("a packed weight's name", value.packed, "string")
+  if not self.packed[name] then
+    self.packed[name] = packed.over {
+      N = expect("N", value.N, "number"), K = expect("K", value.K, "number"), bytes = tensor_of(self, name),
+      scales = value.scales and tensor_of(self, value.scales), sums = value.sums and tensor_of(self, value.sums),
+    }
+  end
+  return self.packed[name]
+end
+
+-- An operator's fields, from JSON.
+local function fields(self, given, buffers)
+  local args = {}
+  for key, value in pairs(given) do
+    if type(value) ~= "table" then
+      args[key] = value
+    elseif value.buffer ~= nil then
+      args[key] = buffers[value.buffer] or error(("there is no buffer %s"):format(tostring(value.buffer)), 0)
+    elseif value.packed ~= nil then
+      args[key] = packed_of(self, value)
+    elseif value.tensor ~= nil then
+      args[key] = tensor_of(self, value.tensor)
+    else
+      args[key] = fields(self, value, buffers)
+    end
+  end
+  return args
+end
+
+-- Which kernel multiplies a step's weight: what select chose for an INT8 one, or what was saved.
+local function kernel_of(self, args)
+  local choice = self.choices and args.w and args.w.dtype == "s8" and self.choices.shapes[("%d x %d"):format(args.w.N, args.w.K)]
+  return choice and choice.kernel or args.kernel
+end
+
+-- What explain reads: lowered.linears and lowered.attentions as passes/lower.lua makes them.
+local function describe(saved, args_of)
+  local linears = {}
+  for i, row in ipairs(expect("linears", saved.linears, "table")) do
+    local args, parts = args_of[row.step], {}
+    if not args or not args.w then
+      error(("linear %d is at step %s, which is none"):format(i, tostring(row.step)), 0)
+    end
+    for p, name in ipairs(expect("a linear's parts", row.linears, "table")) do
+      parts[p] = { name = name }
+    end
+    linears[i] = {
+      args = args, quantize = row.mode and { mode = row.mode, scale = row.scale, zero = row.zero },
+      node = {
+        name = row.name, parts = parts, site = { name = row.name }, precision = row.precision, alpha = row.alpha, rows = row.rows,
+        width = args.w.N, inputs = { { width = args.w.K } },
+      },
+    }
+  end
+  local attentions = {}
+  for i, row in ipairs(expect("attentions", saved.attentions, "table")) do
+    local args = args_of[row.step] or error(("attention %d is at step %s, which is none"):format(i, tostring(row.step)), 0)
+    attentions[i] = {
+      name = row.name, heads = row.heads, width = row.width, precision = row.precision, sqnr = row.sqnr,
+      scales = args.qk_scale and { qk = args.qk_scale, v = args.v_scale },
+    }
+  end
+  return linears, attentions
+end
+
+local function build(self, saved)
+  local p, buffers, outputs, list, args_of = plan.new(), {}, {}, {}, {}
+  for i, buffer in ipairs(expect("buffers", saved.buffers, "table")) do
+    buffers[i] = p:buffer(buffer[1], buffer[2], buffer[3])
+  end
+  for i, step in ipairs(expect("steps", saved.steps, "table")) do
+    local name = step[1]
+    if not OPERATORS[name] or name == "observe" then
+      error(("step %d is %s, which is no operator"):format(i, json.describe(name)), 0)
+    end
+    args_of[i] = fields(self, expect("an operator's fields", step[2], "table"), buffers)
+    args_of[i].kernel = kernel_of(self, args_of[i])
+    p[name](p, args_of[i])
+  end
+  for name, index in pairs(expect("outputs", saved.outputs, "table")) do
+    outputs[name] = buffers[index] or error(("there is no buffer %s"):format(tostring(index)), 0)
+    list[#list + 1] = outputs[name]
+  end
+  p:seal(list)
+  local linears, attentions = describe(saved, args_of)
+  return { plan = p, outputs = outputs, linears = linears, attentions = attentions }
+end
+
+-- A key of the metadata, decoded.
+local function decoded(self, key)
+  local text = self.file:metadata(key)
+  if not text then
+    fail(self, "there is no %s in it: it is no artifact of Perigee", key)
+  end
+  local ok, value = pcall(json.decode, text)
+  if not ok or type(value) ~= "table" then
+    fail(self, "its %s is not an object of JSON", key)
+  end
+  return value
+end
+
+--- The plan of a head, as it was saved.
+function Artifact:graph(head)
+  if not self.file:metadata("plan." .. head) then
+    fail(self, "it was saved without %q; it has %s", head, table.concat(self.heads, ", "))
+  end
+  return decoded(self, "plan." .. head)
+end
+
+--- For Encoder: from what graph returns to what runs.
+function Artifact:lower(saved)
+  local ok, result = pcall(build, self, saved)
+  if not ok then
+    fail(self, "its plan is malformed: %s", result)
+  end
+  return result
+end
+
+---- Its tokenizer -----------------------------------------------------------------------------------------------------
+
+local FILES = {
+  tokenizer = "tokenizer.json", vocabulary = "vocab.txt", tokenizer_config = "tokenizer_config.json",
+  special_tokens = "special_tokens_map.json", sentence_config = "sentence_bert_config.json",
+}
+
+--- For save: adds what the tokenizer is made of to a table of tensors.
+function artifact.put_tokenizer(tensors, model)
+  local files = model.checkpoint.files
+  for key, name in pairs(files and FILES or {}) do
+    local text = files[key] and json.text(files[key])
+    if text and #text > 0 then
+      local t = tensor.new("U8", #text)
+      ffi.copy(t:pointer(), text, #text)
+      tensors["tokenizer/" .. name] = t
+    end
+  end
+end
+
+function artifact.get_tokenizer(self)
+  local folder = os.tmpname()
+  os.remove(folder)
+  pgee.make_folder(folder)
+  for _, name in pairs(FILES) do
+    local ok, t = pcall(tensor_of, self, "tokenizer/" .. name)
+    if ok then
+      local file = io.open(folder .. "/" .. name, "wb")
+      file:write(ffi.string(t:pointer(), #t))
+      file:close()
+    end
+  end
+  local ok, result = pcall(require("perigee.tokenizer").load, folder)
+  for _, name in pairs(FILES) do
+    os.remove(folder .. "/" .. name)
+  end
+  os.remove(folder)
+  return ok and result or error(result, 0)
+end
+
+---- What it says ------------------------------------------------------------------------------------------------------
+
+--- The tokenizer that the model had when it was saved.
+function Artifact:tokenizer()
+  if not self.tokens_of then
+    self.tokens_of = artifact.get_tokenizer(self)
+  end
+  return self.tokens_of
+end
+
+--- How hidden states become one vector: { modes =, normalize = }.
+function Artifact:pooling()
+  if not self.pooled then
+    fail(self, "it was saved without pooling: its checkpoint's is not supported")
+  end
+  return self.pooled
+end
+
+--- What runs each linear, as a table that prints itself.
+function Artifact:explain()
+  return require("perigee.report").explain(self)
+end
+
+--- Bytes held: { file = its size, of which what is used is in memory, shared with other processes, workspace = of the runners,
+-- weights = packed weights, part of the file }.
+function Artifact:memory()
+  local held = raise(Encoder.memory, self)
+  held.file = self.file:bytes()
+  return held
+end
+
+--- Frees what running holds. It is made again when it is needed.
+function Artifact:release()
+  self:release_runners()
+  for name, w in pairs(self.packed) do
+    self.packed[name] = nil
+    w:release()
+  end
+  for name, t in pairs(self.tensors) do
+    self.tensors[name] = nil
+    t:release()
+  end
+end
+
+local READ_ONLY = "%s: an artifact has no FP32 weights, so its settings stay as they were saved; change them in the model that "
+  .. "was saved and save that again"
+
+for _, name in ipairs { "set", "undo", "sweep", "diff", "recipe", "sqnr", "plot", "calibrate", "quantize" } do
+  Artifact[name] = function()
+    error(READ_ONLY:format(name), 2)
+  end
+end
+
+-- Settings are read like fields, as of a quantized model. Their module is loaded by whoever asks.
+local SETTINGS = {
+  activations = true, symmetric = true, per = true, weights = true, alpha = true, skip = true, attention = true, observer = true,
+  sites = true,
+}
+
+function Artifact.__index(self, key)
+  local method = Artifact[key]
+  if method == nil and (SETTINGS[key] or key == "settings") and self.file:metadata "settings" then
+    local chosen = require("perigee.settings").new(decoded(self, "settings"), 0)
+    rawset(self, "settings", chosen)
+    return key == "settings" and chosen or chosen[key]
+  end
+  return method
+end
+
+function Artifact.__newindex(self, key, value)
+  if SETTINGS[key] then
+    error(READ_ONLY:format(key), 2)
+  end
+  rawset(self, key, value)
+end
+
+function Artifact:__tostring()
+  local c = self.config
+  return ("%s: %s, %d layers of %d, %s, up to %d tokens"):format(self.dir, c.model_type or "model", c.num_hidden_layers or 0,
+    c.hidden_size or 0, self.file:metadata "settings" and "INT8" or "FP32", self.limit)
+end
+
+---- Opening -----------------------------------------------------------------------------------------------------------
+
+local KNOWN = { verify = true, copy = true, max_tokens = true, budget = true }
+
+local function check_format(self)
+  local format = self.file:metadata "perigee.format"
+  if not format then
+    fail(self, "it is no artifact of Perigee; a checkpoint is opened by perigee.load with the path of its folder")
+  elseif not format:match "^[1-9]%d*$" or tonumber(format) > artifact.FORMAT then
+    fail(self, "it is of format %s, this library (%s) reads formats up to %d; it was written by %s", format,
+      ffi.string(pgee.C.pgee_version()), artifact.FORMAT, self.file:metadata "perigee.version" or "another version")
+  end
+end
+
+local INTEGERS = { "limit", "positions", "vocabulary", "types" }
+
+local function read_model(self)
+  local saved = decoded(self, "model")
+  for _, key in ipairs(INTEGERS) do
+    local value = saved[key]
+    if type(value) ~= "number" or value % 1 ~= 0 or value < 1 or value >= 2 ^ 31 then
+      fail(self, "its %s is %s, expected a positive integer", key, json.describe(value))
+    end
+    rawset(self, key, value)
+  end
+  if type(saved.task) ~= "string" or type(saved.fields) ~= "table" or type(saved.heads) ~= "table" then
+    fail(self, "it does not say what its model is for")
+  end
+  self.task, self.pooled, self.heads = saved.task, saved.pooling or false, saved.heads
+  self.config = Config.new(decoded(self, "config"), self.dir)
+  for key, value in pairs(saved.fields) do
+    self.config[key] = value
+  end
+end
+
+local function open(path, given)
+  given = options.check(given, KNOWN, "open", -2)
+  if type(path) ~= "string" or path == "" or path:find "%z" then
+    error(("open: the file is %s, expected a path"):format(pgee.describe(path)), 0)
+  end
+  local self = {
+    dir = path, file = safetensors.open(path, { copy = given.copy or nil }), budget = given.budget,
+    tensors = {}, packed = {}, runners = {},
+  }
+  self.model = self
+  setmetatable(self, Artifact)
+  check_format(self)
+  self.file:verify((given.verify or given.copy) and -1 or SMALL)
+  read_model(self)
+  return self
+end
+
+--- open(path, { verify = false, copy = false, max_tokens =, budget = }): the artifact that a model was saved as.
+--   verify      checks every byte, also of the weights
+--   copy        reads the file into memory, and checks it: for files that others may write to or cut off while they are open.
+--               A file that is replaced by renaming another needs neither: what was opened goes on
+--   max_tokens, budget   as for perigee.load
+function artifact.open(path, given)
+  local self = raise(open, path, given)
+  return self
+end
+
+return artifact
