@@ -52,8 +52,8 @@ local function has(self, name)
 end
 
 --- What turns hidden states into logits of words: { name =, bias =, table =, N =, K =, tied = }. Its weight [N][K] is
--- NAME.weight where the checkpoint has one, or has to (tied is false), else the table of words; either is multiplied where it lies.
--- bias: the name of its bias [N], which may be NAME.bias instead.
+-- NAME.weight where the checkpoint has one, or has to (tied is false), else the table of words; either is multiplied where it
+-- lies. bias: the name of its bias [N], which may be NAME.bias instead.
 function Weights:decoder(d)
   local own, bias = d.name .. ".weight", d.name .. ".bias"
   local name = (has(self, own) or not d.tied) and own or d.table

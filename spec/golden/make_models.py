@@ -2,6 +2,7 @@
 """Makes spec/golden's checkpoints and the values that the reference library computes from them.
 
   make_models.py small          checkpoints/NAME/ (random weights, fixed seeds) with values.safetensors
+  make_models.py heads          checkpoints/NAME/ of every architecture, all of its heads in one file, with values.safetensors
   make_models.py demo FOLDER    minilm/ from the demo checkpoint in FOLDER (all-MiniLM-L6-v2): texts.json, values.safetensors
 
 pip install torch==2.15.0 transformers==5.24.0 tokenizers safetensors==0.8.0 numpy. All in float32 with eager attention, so another
@@ -10,7 +11,9 @@ version or CPU changes last bits only, which the specs' tolerance covers: do not
 values.safetensors, for sequence i (from 0): i/ids, i/types I32 [T]; i/rows I32: the rows that are kept; i/embedding and i/layer.j F32
 [rows][H]; i/pooled.MODE F32 [H] (mean, first, max, mean_sqrt, last); i/pooler F32 [H]; i/logits F32 [labels]. Sequences run as one
 padded batch with its attention mask, as a user of the reference library would. i/int8.MODE F32 [rows][H] (static, dynamic): the last
-hidden states with INT8 linears as simulate.py makes them of the formulas, calibrated on these sequences, alpha 0.5.
+hidden states with INT8 linears as simulate.py makes them of the formulas, calibrated on these sequences, alpha 0.5. Of `heads`:
+i/classifier F32 [labels], i/spans F32 [rows][2], i/tags F32 [rows][labels], and i/fill F32 [marks][vocabulary] of the tokens
+i/marks I32.
 """
 import json, os, sys
 
@@ -19,6 +22,7 @@ for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
 os.environ["HF_HUB_OFFLINE"] = "1"
 import numpy as np
 import torch
+import transformers
 from safetensors.torch import save_file
 from transformers import (AutoTokenizer, BertConfig, BertForSequenceClassification, BertModel, DistilBertConfig,
                           DistilBertForSequenceClassification, XLMRobertaConfig, XLMRobertaForSequenceClassification)
@@ -51,6 +55,18 @@ SMALL = {
     "distilbert": dict(kind="distilbert", h=32, a=4, i=70, l=3, act="gelu", types=1, dtype="F16", texts=True, labels=2),
     "xlmr": dict(kind="xlm-roberta", h=36, a=3, i=80, l=2, act="gelu", types=1, dtype="F32", labels=3, positions=40, lengths=[1, 38, 9, 2]),
 }
+# The checkpoints of `heads`: the reference library's classes are CLASS + one of ENDS. pad: id of the padding token, which one of the
+# sequences has inside, where the reference counts positions from it. tied: whether the decoder is the table of words.
+HEADS = {
+    "bert-heads": dict(kind="Bert", h=30, a=3, i=44, l=2, act="quick_gelu", types=2, dtype="F16"),
+    "distilbert-heads": dict(kind="DistilBert", h=28, a=2, i=50, l=1, act="silu", types=1, dtype="F32", tied=False),
+    "roberta": dict(kind="Roberta", h=36, a=4, i=60, l=2, act="gelu", types=1, dtype="F16", pad=1),
+    "mpnet": dict(kind="MPNet", h=40, a=5, i=70, l=2, act="gelu", types=1, dtype="F16", pad=1, positions=150,
+                  lengths=[1, 7, 148, 33]),
+    "electra": dict(kind="Electra", h=32, a=4, i=50, l=2, e=20, act="gelu_fast", types=2, dtype="F32"),
+}
+ENDS = {"fill": "ForMaskedLM", "classifier": "ForSequenceClassification", "spans": "ForQuestionAnswering",
+        "tags": "ForTokenClassification"}
 BARE = ("bert.", "distilbert.", "roberta.", "classifier", "pre_classifier")
 
 
@@ -61,7 +77,9 @@ def random_weights(rng, model, spec):
         if "position_ids" in name or "token_type_ids" in name:
             continue
         shape = tuple(p.shape)
-        if name.endswith(("LayerNorm.weight", "layer_norm.weight")):
+        if "relative_attention_bias" in name:
+            w = rng.normal(0, 1.5, shape)
+        elif name.endswith(("LayerNorm.weight", "layer_norm.weight")):
             w = rng.uniform(0.5, 1.5, shape)
             if spec.get("outliers"):
                 w[[3, 17, 40]] *= 12
@@ -75,7 +93,7 @@ def random_weights(rng, model, spec):
             w = rng.normal(0, 2e-5 if spec.get("denormals") else 0.3, shape)
         else:
             w = rng.normal(0, 1.5 / np.sqrt(shape[1]), shape)
-            if any(part in name for part in ("query", "key", "q_lin", "k_lin")):
+            if any(part in name for part in ("query", "key", "q_lin", "k_lin", "attn.q", "attn.k")):
                 w *= 1.5
             if spec.get("outliers"):
                 w[:, [3, 17, 40]] *= 0.3
@@ -127,7 +145,7 @@ def inputs(model, sequences):
     pad = lambda v, by=0: torch.tensor([list(x) + [by] * (longest - len(x)) for x in v])
     given = {"input_ids": pad([s[0] for s in sequences], model.config.pad_token_id),
              "attention_mask": pad([[1] * len(ids) for ids, _ in sequences])}
-    if model.config.model_type != "distilbert":
+    if model.config.model_type not in ("distilbert", "mpnet"):
         given["token_type_ids"] = pad([s[1] for s in sequences])
     return given
 
@@ -222,6 +240,76 @@ def small():
         print(f"{name}: {size} bytes, standard deviations {spread}")
 
 
+def of_heads(spec, vocabulary, end):
+    """The reference library's model of an architecture with one of its heads, not yet with its weights."""
+    labels = {i: f"LABEL_{i}" for i in range(2 if end == "ForQuestionAnswering" else 3)}
+    sizes = dict(vocab_size=vocabulary, max_position_embeddings=spec.get("positions", 64), id2label=labels,
+                 label2id={v: k for k, v in labels.items()}, attn_implementation="eager", pad_token_id=spec.get("pad", 0),
+                 tie_word_embeddings=spec.get("tied", True))
+    if spec["kind"] == "DistilBert":
+        sizes.update(dim=spec["h"], n_heads=spec["a"], hidden_dim=spec["i"], n_layers=spec["l"], activation=spec["act"])
+    else:
+        sizes.update(hidden_size=spec["h"], num_attention_heads=spec["a"], intermediate_size=spec["i"], num_hidden_layers=spec["l"],
+                     hidden_act=spec["act"], type_vocab_size=spec["types"], layer_norm_eps=1e-6)
+        if spec.get("e"):
+            sizes["embedding_size"] = spec["e"]
+    return getattr(transformers, spec["kind"] + end)(getattr(transformers, spec["kind"] + "Config")(**sizes)).eval()
+
+
+def decoders(model):
+    """Names of what is the table of words, or another tensor, under a second name."""
+    first = {}
+    return [n for n, p in model.state_dict(keep_vars=True).items() if first.setdefault(id(p), n) != n]
+
+
+def heads(chosen):
+    for seed, (name, spec) in enumerate(HEADS.items(), 101):
+        if chosen and name not in chosen:
+            continue
+        rng, folder, vocabulary = np.random.default_rng(seed), f"{HERE}/checkpoints/{name}", 97
+        os.makedirs(folder, exist_ok=True)
+        models = {head: of_heads(spec, vocabulary, end) for head, end in ENDS.items()}
+        dtype = {"F32": torch.float32, "F16": torch.float16}[spec["dtype"]]
+        state = {}
+        for model in models.values():
+            own = random_weights(rng, model, spec)
+            for n in decoders(model):
+                del own[n]
+            state.update({n: w.to(dtype) for n, w in own.items() if n not in state})
+        save_file(state, f"{folder}/model.safetensors", metadata={"format": "pt"})
+        for model in models.values():
+            model.load_state_dict({n: w.float() for n, w in state.items() if n in model.state_dict()}, strict=False)
+            model.tie_weights()
+        d = models["classifier"].config.to_dict()
+        keep = ("hidden_size num_attention_heads num_hidden_layers intermediate_size hidden_act type_vocab_size vocab_size "
+                "max_position_embeddings layer_norm_eps model_type pad_token_id embedding_size relative_attention_num_buckets "
+                "tie_word_embeddings dim n_heads n_layers hidden_dim activation").split()
+        d = {k: d[k] for k in keep if d.get(k) is not None}
+        d["architectures"] = [spec["kind"] + "Model"]
+        d["id2label"] = {str(i): f"LABEL_{i}" for i in range(3)}
+        write_json(f"{folder}/config.json", d)
+        sequences = [(rng.integers(2, vocabulary, n).tolist(), [int(spec["types"] > 1 and k >= n // 2) for k in range(n)])
+                     for n in spec.get("lengths", [1, 7, 2, 33])]
+        if spec.get("pad"):
+            for k in (3, 4, 20):
+                sequences[-1][0][k] = spec["pad"]
+        rows = lambda t: list(range(t)) if t < 40 else [0, 1, t // 2, t - 1]
+        kept = values(models["fill"], sequences, rows, int8=True)
+        kept = {k: v for k, v in kept.items() if "logits" not in k and "pooled" not in k}
+        with torch.no_grad():
+            for i, s in enumerate(sequences):
+                out = {head: model(**inputs(model, [s])) for head, model in models.items()}
+                keep, marks = torch.tensor(rows(len(s[0]))), torch.arange(0, len(s[0]), 5)[:4]
+                kept[f"{i}/classifier"] = out["classifier"].logits[0].clone()
+                kept[f"{i}/spans"] = torch.stack([out["spans"].start_logits[0], out["spans"].end_logits[0]], 1)[keep].clone()
+                kept[f"{i}/tags"] = out["tags"].logits[0, keep].clone()
+                kept[f"{i}/marks"], kept[f"{i}/fill"] = marks.to(torch.int32), out["fill"].logits[0, marks].clone()
+        save_file(kept, f"{folder}/values.safetensors")
+        size = sum(os.path.getsize(f"{folder}/{f}") for f in os.listdir(folder))
+        spread = {k.split("/")[1]: round(float(v.float().std()), 3) for k, v in kept.items() if k.startswith("1/") and v.is_floating_point()}
+        print(f"{name}: {size} bytes, {len(state)} tensors, standard deviations {spread}")
+
+
 DEMO = ["a", "", "How do I locate my card?", "The quick brown fox jumps over the lazy dog.",
         "SmoothQuant moves the difficulty of quantization from activations to weights.", "Zürich, Ærø & Łódź: 3,14 % of 42 €!",
         "two words", "In the beginning the numbers were floating, and it took much time to add them.", " ".join(["again and again"] * 40),
@@ -253,6 +341,8 @@ def demo(source):
 if __name__ == "__main__":
     if sys.argv[1:] == ["small"]:
         small()
+    elif sys.argv[1:2] == ["heads"]:
+        heads(sys.argv[2:])
     elif len(sys.argv) == 3 and sys.argv[1] == "demo":
         demo(sys.argv[2])
     else:

@@ -3,47 +3,14 @@
 local cjson = require "cjson"
 local compare = require "spec.support.compare"
 local files = require "spec.support.files"
+local golden = require "spec.support.golden"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
-local safetensors = require "perigee.safetensors"
 local tensor = require "perigee.tensor"
 
 local function read_json(path)
   return cjson.decode(models.read(path))
-end
-
--- The reference's sequences: { ids =, types =, get = function(what) }, and their texts where there are any.
-local function golden(folder)
-  local f = safetensors.open(folder .. "/values.safetensors")
-  local known, list = {}, {}
-  for _, name in ipairs(f:names()) do
-    known[name] = true
-  end
-  while known[#list .. "/ids"] do
-    local prefix = #list .. "/"
-    list[#list + 1] = {
-      ids = f:tensor(prefix .. "ids"):totable(), types = f:tensor(prefix .. "types"):totable(),
-      rows = f:tensor(prefix .. "rows"):totable(),
-      get = function(what)
-        return known[prefix .. what] and f:tensor(prefix .. what):copy() or nil
-      end,
-    }
-  end
-  if models.exists(folder .. "/texts.json") then
-    for i, text in ipairs(read_json(folder .. "/texts.json")) do
-      list[i].text = type(text) == "table" and #text == 1 and text[1] or text
-    end
-  end
-  return list
-end
-
-local function ids_of(sequences)
-  local inputs = {}
-  for i, s in ipairs(sequences) do
-    inputs[i] = { ids = s.ids, types = s.types }
-  end
-  return inputs
 end
 
 -- All layers of one sequence, whose first row is `from` (from 0) in the batch's tensors.
@@ -81,7 +48,7 @@ for _, name in ipairs(models.small) do
 
     setup(function()
       model = perigee.load(models.path(name))
-      sequences = golden(models.path(name))
+      sequences = golden.read(models.path(name))
     end)
 
     teardown(function()
@@ -91,7 +58,7 @@ for _, name in ipairs(models.small) do
     for _, kernel in ipairs(KERNELS) do
       it("has the reference's hidden states in every layer, all sequences in one packed batch, by " .. kernel, function()
         local other = perigee.load(models.path(name), { kernel = kernel })
-        local layers, batch = other:layers(ids_of(sequences))
+        local layers, batch = other:layers(golden.ids(sequences))
         assert.equal(other.config.num_hidden_layers + 1, #layers)
         for i, s in ipairs(sequences) do
           check_layers(("%s, sequence %d of %d tokens"):format(name, i, #s.ids), layers, batch.starts[i - 1], s)
@@ -113,9 +80,9 @@ for _, name in ipairs(models.small) do
     for _, activations in ipairs { "static", "dynamic" } do
       it("is quantized as a simulation of the formulas in the reference library: " .. activations, function()
         local own = perigee.load(models.path(name), { kernel = "auto" })
-        local stats = own:calibrate(ids_of(sequences), { progress = false })
+        local stats = own:calibrate(golden.ids(sequences), { progress = false })
         local q = own:quantize { activations = activations, alpha = 0.5, attention = "f32", stats = stats }
-        local hidden, batch = q:hidden(ids_of(sequences))
+        local hidden, batch = q:hidden(golden.ids(sequences))
         local best = 0
         for i, s in ipairs(sequences) do
           local rows = {}
@@ -154,7 +121,7 @@ end
 for _, name in ipairs { "pairs", "regression", "distilbert", "xlmr" } do
   describe("the head of " .. name, function()
     it("has the reference's logits, for texts (if there are any) and for ids", function()
-      local model, sequences = perigee.load(models.path(name)), golden(models.path(name))
+      local model, sequences = perigee.load(models.path(name)), golden.read(models.path(name))
       for _, from in ipairs { "ids", sequences[1].text and "text" } do
         local inputs = {}
         for i, s in ipairs(sequences) do
@@ -173,7 +140,7 @@ end
 
 describe("classification", function()
   it("answers with the label of the largest logit and probabilities that add up to 1", function()
-    local model, sequences = perigee.load(models.path "pairs"), golden(models.path "pairs")
+    local model, sequences = perigee.load(models.path "pairs"), golden.read(models.path "pairs")
     for _, s in ipairs(sequences) do
       local answer, logits = model:classify({ s.text })[1], s.get("logits"):totable()
       local best = math.max(unpack(logits))
@@ -191,7 +158,7 @@ describe("classification", function()
   end)
 
   it("gives a regression's value as the score", function()
-    local model, sequences = perigee.load(models.path "regression"), golden(models.path "regression")
+    local model, sequences = perigee.load(models.path "regression"), golden.read(models.path "regression")
     for _, s in ipairs(sequences) do
       local want = s.get("logits")[1]
       assert.near(want, model:classify({ s.text })[1].score, 2e-5 * math.max(1, math.abs(want)))
@@ -215,7 +182,7 @@ describe("embedding", function()
           ["1_Pooling/config.json"] = cjson.encode(pooling),
           ["modules.json"] = cjson.encode(normalize and modules or { modules[1], modules[2] }),
         })
-        local model, sequences = perigee.load(folder), golden(path)
+        local model, sequences = perigee.load(folder), golden.read(path)
         local texts = {}
         for i, s in ipairs(sequences) do
           texts[i] = s.text
@@ -243,7 +210,7 @@ describe("the demo's checkpoint", function()
   local model, sequences
 
   setup(function()
-    model, sequences = perigee.load(path), golden "spec/golden/minilm"
+    model, sequences = perigee.load(path), golden.read "spec/golden/minilm"
   end)
 
   teardown(function()

@@ -6,7 +6,7 @@ over the linears that share the input. Everything else stays float32.
 """
 import torch
 
-SHARED = ("query", "key", "value", "q_lin", "k_lin", "v_lin")
+SHARED = ("query", "key", "value", "q_lin", "k_lin", "v_lin", "q", "k", "v")
 
 
 def f32(x):
@@ -56,10 +56,9 @@ def linear(l, site, mode):
 
 def int8(model, run, sequences, mode, alpha):
     """Last hidden states of each sequence. run(i): a forward of sequence i. The model is left as it was."""
-    encoder = next(m for n, m in model.named_modules() if n.split(".")[-1] in ("encoder", "transformer"))
     sites, of = {}, {}
-    for name, m in encoder.named_modules():
-        if isinstance(m, torch.nn.Linear):
+    for name, m in model.named_modules():
+        if isinstance(m, torch.nn.Linear) and any(part in ("encoder", "transformer", "embeddings_project") for part in name.split(".")):
             parent, last = name.rsplit(".", 1)
             of[m] = sites.setdefault(parent if last in SHARED else name, Site())
             of[m].linears.append(m)

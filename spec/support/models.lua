@@ -8,7 +8,11 @@ local models = {}
 --- spec/golden/checkpoints: small, random, in the repo (spec/golden/make_models.py says what is special about each).
 models.small = {
   "gelu", "gelu-new", "gelu-tanh", "relu", "tiny", "long", "denormals", "embedder", "pairs", "regression", "distilbert", "xlmr",
+  "roberta", "mpnet", "electra",
 }
+
+--- Those with all the heads of an architecture.
+models.heads = { "bert-heads", "distilbert-heads", "roberta", "mpnet", "electra" }
 
 function models.path(name)
   return "spec/golden/checkpoints/" .. name

@@ -1,0 +1,120 @@
+-- Every head of every architecture against the reference library, FP32 and INT8.
+local compare = require "spec.support.compare"
+local ffi = require "ffi"
+local files = require "spec.support.files"
+local fuse = require "perigee.passes.fuse"
+local golden = require "spec.support.golden"
+local Graph = require "perigee.graph"
+local inputs = require "perigee.inputs"
+local models = require "spec.support.models"
+local perigee = require "perigee"
+local Runner = require "perigee.runner"
+local sites = require "perigee.passes.sites"
+
+local HEADS = { "classifier", "spans", "tags", "fill" }
+
+-- What one head of the FP32 model, or of a quantized one, makes of the sequences, run as one batch: F32 [rows][width], and the
+-- batch. `other`: what lowers the graph, if not the model.
+local function run(model, head, sequences, other)
+  local g = Graph.new()
+  model.config:read_head()
+  local x = model.definition.encoder(g, model.config, model.weights)
+  g.in_head = true
+  g:output("logits", model.definition[head](g, model.config, model.weights, x))
+  model.weights:check()
+  local runner = Runner.new((other or model):lower(sites.find(fuse(g))))
+  local batch = inputs.batch(model, golden.ids(sequences), head)
+  if head == "fill" then
+    local marked = {}
+    for i, s in ipairs(sequences) do
+      for _, mark in ipairs(s.get "marks":totable()) do
+        marked[#marked + 1] = batch.starts[i - 1] + mark
+      end
+    end
+    batch.R, batch.rows = #marked, ffi.new("int32_t[?]", #marked, marked)
+  end
+  local logits
+  runner:run(batch, function(output)
+    logits = output("logits"):copy()
+  end)
+  runner:release()
+  return logits, batch
+end
+
+-- The reference's values of a head for all sequences, and the rows of ours that they are, from 0.
+local function wanted(head, sequences, batch)
+  local rows, want, at = {}, {}, 0
+  for i, s in ipairs(sequences) do
+    local values = s.get(head)
+    if head == "classifier" then
+      rows[#rows + 1], want[#want + 1] = i - 1, values:totable()
+    else
+      for j, row in ipairs(values:totable()) do
+        want[#want + 1] = row
+        rows[#rows + 1] = head == "fill" and at or batch.starts[i - 1] + s.rows[j]
+        at = at + 1
+      end
+    end
+  end
+  return rows, perigee.tensor.from(want)
+end
+
+local function check(title, head, model, sequences)
+  local logits, batch = run(model, head, sequences)
+  local rows, want = wanted(head, sequences, batch)
+  local report = compare.report(title)
+  report:stage(head, compare.rows(logits, rows), want)
+  assert(report:finish())
+  return logits
+end
+
+for _, name in ipairs(models.heads) do
+  describe("the heads of " .. name, function()
+    local model, sequences
+
+    setup(function()
+      model, sequences = perigee.load(models.path(name)), golden.read(models.path(name))
+    end)
+
+    teardown(function()
+      model:release()
+    end)
+
+    for _, head in ipairs(HEADS) do
+      it("have the reference's logits: " .. head, function()
+        check(name, head, model, sequences)
+      end)
+    end
+
+    -- Of random weights in narrow layers: 17.8 dB (tags of bert-heads, dynamic) to 43, most around 30.
+    for _, activations in ipairs { "static", "dynamic" } do
+      it("keep most of the signal in INT8: " .. activations, function()
+        local stats = model:calibrate(golden.ids(sequences), { progress = false })
+        local q = model:quantize { activations = activations, stats = stats }
+        for _, head in ipairs(HEADS) do
+          local db = run(model, head, sequences):sqnr((run(model, head, sequences, q)))
+          assert.is_true(db > 17, ("%s: %.1f dB"):format(head, db))
+        end
+        q:release()
+        stats:release()
+      end)
+    end
+  end)
+end
+
+describe("relatives that share a definition", function()
+  after_each(files.clean)
+
+  for _, model_type in ipairs { "camembert", "xlm-roberta" } do
+    it("have its answers: " .. model_type, function()
+      local path = models.path "roberta"
+      local config = models.read(path .. "/config.json"):gsub('"model_type": "roberta"', ('"model_type": "%s"'):format(model_type))
+      local model = perigee.load(models.variant(path, { ["config.json"] = config }))
+      assert.equal(model_type, model.config.model_type)
+      for _, head in ipairs(HEADS) do
+        check(model_type, head, model, golden.read(path))
+      end
+      model:release()
+    end)
+  end
+end)

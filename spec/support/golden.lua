@@ -1,0 +1,43 @@
+--- Golden: what the reference library computed of a checkpoint (values.safetensors; spec/golden/make_models.py says what is in it).
+local cjson = require "cjson"
+local models = require "spec.support.models"
+local safetensors = require "perigee.safetensors"
+
+local golden = {}
+
+--- The sequences of a folder, a list of { ids =, types =, rows = (those that are kept), get = function(what), a tensor or nil, text =
+-- where texts.json has one }.
+function golden.read(folder)
+  local f = safetensors.open(folder .. "/values.safetensors")
+  local known, list = {}, {}
+  for _, name in ipairs(f:names()) do
+    known[name] = true
+  end
+  while known[#list .. "/ids"] do
+    local prefix = #list .. "/"
+    list[#list + 1] = {
+      ids = f:tensor(prefix .. "ids"):totable(), types = f:tensor(prefix .. "types"):totable(),
+      rows = f:tensor(prefix .. "rows"):totable(),
+      get = function(what)
+        return known[prefix .. what] and f:tensor(prefix .. what):copy() or nil
+      end,
+    }
+  end
+  if models.exists(folder .. "/texts.json") then
+    for i, text in ipairs(cjson.decode(models.read(folder .. "/texts.json"))) do
+      list[i].text = type(text) == "table" and #text == 1 and text[1] or text
+    end
+  end
+  return list
+end
+
+--- The sequences as inputs.
+function golden.ids(sequences)
+  local inputs = {}
+  for i, s in ipairs(sequences) do
+    inputs[i] = { ids = s.ids, types = s.types }
+  end
+  return inputs
+end
+
+return golden
