@@ -113,7 +113,7 @@ static int hex4(json *j, uint32_t *out) {
 static int escaped_unicode(json *j, char **s) {
   uint32_t c = 0, low = 0;
   TRY(hex4(j, &c));
-  if (c == 0)
+  if (c == 0 && !j->zeros)
     return json_fail(j, "\\u0000: strings with a zero byte are not taken");
   if (c >= 0xdc00 && c <= 0xdfff)
     return json_fail(j, "\\u%04x is the second half of a surrogate pair without the first", c);

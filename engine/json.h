@@ -12,6 +12,7 @@ typedef struct json {
   int64_t offset;   /* of the text in it */
   const char *start, *at, *end;
   char *strings; /* where the next string goes */
+  int zeros;     /* strings may contain zero bytes: the caller sees by `strings` where one ends */
 } json;
 
 /* Is all of it UTF-8? To be asked first: what follows takes it for granted. */
@@ -22,7 +23,7 @@ int json_peek(json *j);
 int json_take(json *j, char c);
 /* In a list or object of which `count` members were read: is there another? Takes the comma before it, or the closing bracket. */
 int json_more(json *j, char close, int64_t count, int *more);
-/* A string. One that contains a zero byte is refused: nobody here could tell its end. */
+/* A string. One that contains a zero byte is refused, unless `zeros`: most could not tell its end. */
 int json_string(json *j, const char **out);
 /* An integer of at least 0 that fits: no sign, fraction, exponent or leading zero. */
 int json_integer(json *j, int64_t *out);

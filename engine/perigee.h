@@ -216,6 +216,20 @@ typedef struct pgee_encoding {
 int pgee_tokenizer_encode(const pgee_tokenizer *t, pgee_encoding *e, const char *a, int64_t a_bytes, const char *b,
                           int64_t b_bytes, int64_t max_tokens);
 
+/* The pieces of a Unigram vocabulary: piece i is bytes[ends[i - 1]] to bytes[ends[i] - 1]. */
+typedef struct pgee_vocabulary {
+  const char *bytes;
+  const int64_t *ends;  /* [count] */
+  const double *scores; /* [count] */
+  int64_t count;
+  int64_t begin, end; /* the list is text[begin] to text[end - 1] */
+} pgee_vocabulary;
+
+/* The list of pieces and scores that is model.vocab in the text of a tokenizer.json; NULL if there is none. Only this is read, the
+ * scores as the tokenizers package reads them, which is not always the nearest double. path is for messages. */
+int pgee_vocabulary_json(pgee_vocabulary **out, const char *path, const char *text, int64_t bytes);
+void pgee_vocabulary_free(pgee_vocabulary *v);
+
 /* A code point by the tokenizer's tables: its lower case where that is one code point, else itself; and what it is, a sum of
  * these. PGEE_WORD: part of a word, marks aside. Past U+10FFFF: itself, 0. */
 enum { PGEE_SPACE = 1, PGEE_PUNCTUATION = 2, PGEE_IDEOGRAPH = 4, PGEE_WORD = 8 };
