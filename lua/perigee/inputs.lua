@@ -112,9 +112,24 @@ local function sequences_of(e)
   return list
 end
 
+-- Which word each token belongs to, where the tokenizer does not say: WordPiece's pieces tell.
+local function words_of(e, tokenizer)
+  local prefix, list, word = tokenizer.options and tokenizer.options.prefix, {}, 0
+  for i, id in ipairs(prefix and e.ids or {}) do
+    local piece = tokenizer:piece(id)
+    if e.sequences[i] ~= 0 then
+      word = word + (#piece > #prefix and piece:sub(1, #prefix) == prefix and 0 or 1)
+      list[i] = word
+    end
+  end
+  return prefix and list
+end
+
 local function encode(batch, a, b, max_tokens)
-  local e = batch.model:tokenizer():encode(a, b, max_tokens and { max_tokens = max_tokens } or nil)
+  local tokenizer = batch.model:tokenizer()
+  local e = tokenizer:encode(a, b, max_tokens and { max_tokens = max_tokens } or nil)
   e.sequences = e.sequences or sequences_of(e)
+  e.words = e.words or batch.keep and words_of(e, tokenizer) or nil
   e.texts = { a, b }
   return e
 end

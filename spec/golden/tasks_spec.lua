@@ -1,0 +1,216 @@
+-- Tasks against the reference library's pipelines: spec/golden/tasks, which make_tasks.py makes and says what each answer is from.
+local cjson = require "cjson"
+local files = require "spec.support.files"
+local models = require "spec.support.models"
+local perigee = require "perigee"
+
+local function path(name)
+  return "spec/golden/tasks/" .. name
+end
+
+-- The golden answers of a checkpoint.
+local function answers(name)
+  return cjson.decode(models.read(path(name) .. "/answers.json"))
+end
+
+-- How far a probability or a logit may be from the reference's, both in float32: hidden states are within 2e-5, and what follows
+-- from them by a head whose weights add up to tens, within some of that.
+local function near(want, got, what)
+  assert.near(want, got, 1e-4 * math.max(1, math.abs(want)), what)
+end
+
+-- "row 3, {...}": which answer an assertion is about.
+local function label(i, row)
+  return ("row %d, %s, %s"):format(i, cjson.encode(row.given), cjson.encode(row.options))
+end
+
+-- Bytes of a text before its character `n` (from 0).
+local function bytes_before(text, n)
+  local at = 1
+  for _ = 1, n do
+    at = (text:find("[%z\1-\127\192-\255]", at + 1)) or #text + 1
+  end
+  return at - 1
+end
+
+-- An answer's places: characters as the reference counts them, and bytes that are the same text.
+local function check_places(text, first, last, got, what)
+  assert.are.equal(first + 1, got.first, what)
+  assert.are.equal(last, got.last, what)
+  assert.are.equal(bytes_before(text, first) + 1, got.first_byte, what)
+  assert.are.equal(bytes_before(text, last), got.last_byte, what)
+end
+
+-- Runs f(model, given, options, row, what) over the golden answers of a checkpoint, of the FP32 model.
+local function each(name, from, f)
+  local model = perigee.load(path(name), { kernel = "auto" })
+  local count = 0
+  for i, row in ipairs(answers(name)) do
+    if not from or row.from == from then
+      f(model, row.given, row.options, row.answer, label(i, row))
+      count = count + 1
+    end
+  end
+  model:release()
+  assert.is_true(count > 0)
+end
+
+describe("classify", function()
+  it("has the scores of the text-classification pipeline: softmax, sigmoid, none; texts and pairs; truncated", function()
+    each("nli", "text-classification", function(model, given, options, want, what)
+      local got = model:classify(type(given) == "table" and { given } or given, options)
+      got = type(given) == "table" and got[1] or got
+      assert.are.equal(want[1].label, got.label, what)
+      near(want[1].score, got.score, what)
+      for _, one in ipairs(want) do
+        near(one.score, got.scores[one.label], what)
+      end
+    end)
+  end)
+end)
+
+describe("zeroshot", function()
+  it("has the scores of the zero-shot-classification pipeline", function()
+    each("nli", "zero-shot-classification", function(model, given, options, want, what)
+      local got = model:zeroshot(given, options)
+      assert.are.same(want.labels, got.labels, what)
+      for i, score in ipairs(want.scores) do
+        near(score, got.scores[i], what)
+      end
+    end)
+  end)
+
+  it("answers a list as each text alone", function()
+    local model = perigee.load(path "nli", { kernel = "auto" })
+    local texts, options = { "the water", "people look for the day" }, { labels = { "water", "day" } }
+    local list, batch = model:zeroshot(texts, options)
+    assert.are.equal(4, batch.n)
+    for i, text in ipairs(texts) do
+      assert.are.same(model:zeroshot(text, options), list[i])
+    end
+    model:release()
+  end)
+end)
+
+describe("rerank", function()
+  after_each(files.clean)
+
+  it("ranks as sentence-transformers' CrossEncoder, with the activation that config.json says", function()
+    local config = cjson.decode(models.read(path "cross" .. "/config.json"))
+    for i, row in ipairs(answers "cross") do
+      local changed = {}
+      for key, value in pairs(config) do
+        changed[key] = value
+      end
+      for key, value in pairs(row.given.config) do
+        changed[key] = value
+      end
+      local model = perigee.load(models.variant(path "cross", { ["config.json"] = cjson.encode(changed) }), { kernel = "auto" })
+      local got = model:rerank(row.given.query, row.given.documents, row.options)
+      assert.are.equal(#row.answer, #got)
+      for k, want in ipairs(row.answer) do
+        assert.are.equal(want.index, got[k].index, label(i, row))
+        assert.are.equal(row.given.documents[want.index], got[k].text)
+        near(want.score, got[k].score, label(i, row))
+      end
+      model:release()
+    end
+  end)
+end)
+
+describe("qa", function()
+  it("has the answers of the question-answering pipeline: windows, n-best, no answer, whole words, places", function()
+    each("qa", nil, function(model, given, options, want, what)
+      local got = model:qa(given, options)
+      got = (options.best or 1) == 1 and { got } or got
+      assert.are.equal(#want, #got, what)
+      for k, one in ipairs(want) do
+        near(one.score, got[k].score, what)
+        assert.are.equal(one.answer, got[k].answer, what)
+        if one.answer ~= "" then
+          check_places(given.context, one.start, one["end"], got[k], what)
+          assert.are.equal(one.answer, given.context:sub(got[k].first_byte, got[k].last_byte))
+        end
+      end
+    end)
+  end)
+end)
+
+describe("ner", function()
+  it("has the entities of the token-classification pipeline, by every aggregation", function()
+    each("ner", "token-classification", function(model, given, options, want, what)
+      local got = model:ner(given, options)
+      assert.are.equal(#want, #got, what)
+      for k, one in ipairs(want) do
+        assert.are.equal(one.entity_group or one.entity, got[k].label, what)
+        near(one.score, got[k].score, what)
+        check_places(given, one.start, one["end"], got[k], what)
+        assert.are.equal(given:sub(got[k].first_byte, got[k].last_byte), got[k].text)
+      end
+    end)
+  end)
+
+  it("tags words given by their first piece", function()
+    each("ner", "the first piece of a word", function(model, given, options, want, what)
+      local got = model:ner(given, options)
+      assert.are.equal(#want, #got, what)
+      for k, one in ipairs(want) do
+        assert.are.equal(one.entity, got[k].label, what)
+        near(one.score, got[k].score, what)
+      end
+    end)
+  end)
+end)
+
+describe("fill", function()
+  it("has the pieces of the fill-mask pipeline, for each mask", function()
+    each("mlm", nil, function(model, given, options, want, what)
+      local got = model:fill(given, options)
+      assert.are.equal(#want, #got, what)
+      for m, list in ipairs(want) do
+        assert.are.equal(#list, #got[m], what)
+        for k, one in ipairs(list) do
+          assert.are.equal(one.token, got[m][k].token, what)
+          near(one.score, got[m][k].score, what)
+        end
+      end
+    end)
+  end)
+
+  it("puts a piece where its mask is: a word apart, a continuation to the word before", function()
+    local model = perigee.load(path "mlm", { kernel = "auto" })
+    local got = model:fill("Look [MASK], [MASK]!", { best = 3, targets = { "water", "##ing", "day" } })
+    for m, before in ipairs { "Look", "Look [MASK]," } do
+      for _, item in ipairs(got[m]) do
+        local after = m == 1 and ", [MASK]!" or "!"
+        local want = item.piece == "##ing" and before .. "ing" .. after or before .. " " .. item.piece .. after
+        assert.are.equal(want, item.text)
+      end
+    end
+    model:release()
+  end)
+end)
+
+describe("embed", function()
+  after_each(files.clean)
+
+  it("has sentence-transformers' vectors: prompts by name, by text, by default, and none; pooled with them or without", function()
+    local KEYS = { mean = "mean_tokens", first = "cls_token", max = "max_tokens" }
+    for i, row in ipairs(answers "sentence") do
+      local pooling = { include_prompt = row.given.include_prompt }
+      for mode, key in pairs(KEYS) do
+        pooling["pooling_mode_" .. key] = mode == row.given.mode
+      end
+      local folder = models.variant(path "sentence", { ["1_Pooling/config.json"] = cjson.encode(pooling) })
+      local model = perigee.load(folder, { kernel = "auto" })
+      local lists, batch = model:embed(row.given.texts, { prompt = row.options.prompt, tables = true })
+      assert.are.equal(#row.given.texts, batch.count)
+      for t, want in ipairs(row.answer) do
+        for k, v in ipairs(want) do
+          near(v, lists[t][k], label(i, row))
+        end
+      end
+      model:release()
+    end
+  end)
+end)
