@@ -88,36 +88,36 @@ end
 
 ---- Texts -------------------------------------------------------------------------------------------------------------
 
-local read = {} -- the lines of each file by its path: each is read once, for a pipe has nothing to read after that
+local read = {} -- the text of each file by its path: each is read once, for a pipe has nothing to read after that
 
-local function lines_of(path)
+local function contents_of(path)
   if not read[path] then
-    local list = {}
-    for line in perigee.lines(path) do
-      list[#list + 1] = line
+    local file, reason = io.open(path, "rb")
+    if not file then
+      error(reason, 0)
     end
-    read[path] = list
+    read[path], reason = file:read "*a"
+    file:close()
+    if not read[path] then
+      error(("%s: %s"):format(path, reason), 0)
+    end
   end
   return read[path]
 end
 
--- A labelled file.
-local function labelled(path)
-  local list, i = lines_of(path), 0
-  return evaluate.read(path, function()
-    i = i + 1
-    return list[i]
-  end)
+-- A labelled file, or one of texts alone.
+local function labelled(path, plain)
+  contents_of(path)
+  return evaluate.read(path, { contents = read, plain = plain })
 end
 
---- The texts to calibrate on: a list. Lines with tabs are a labelled file's: their texts are taken. It is an error to
--- calibrate on what the model is then judged by.
+--- The inputs to calibrate on: a list. Those of a labelled file are taken without their labels. It is an error to calibrate on
+-- what the model is then judged by.
 function common.calibration(args)
-  local list = lines_of(args.calibration)
-  if table.concat(list, "\n") == table.concat(lines_of(args.eval or PAIRS), "\n") then
+  if contents_of(args.calibration) == contents_of(args.eval or PAIRS) then
     error(("%s is the file that the model is judged by; calibrate on another one"):format(args.calibration), 0)
   end
-  return list[1] and list[1]:find("\t", 1, true) and labelled(args.calibration).texts or list
+  return labelled(args.calibration, true).texts
 end
 
 ---- Judging -----------------------------------------------------------------------------------------------------------

@@ -1,37 +1,27 @@
---- Judging a model: labelled files, and the metrics over what the model answers.
-local lines = require "perigee.lines"
+--- Judging a model: labelled files, the metrics over what the model answers, and models side by side.
+--
+--   local set = evaluate.read "labelled.tsv"
+--   print(evaluate.run(model, set).value)
+--   print(evaluate.compare({ { "FP32", model }, { "INT8", q } }, set))
+--
+-- evaluate/*: read (files), tasks (what is run and judged), metrics, entities, squad, ranking, bootstrap.
+local bootstrap = require "perigee.evaluate.bootstrap"
+local entities = require "perigee.evaluate.entities"
+local metrics = require "perigee.evaluate.metrics"
+local options = require "perigee.options"
 local pgee = require "perigee.ffi"
+local progress = require "perigee.progress"
+local ranking = require "perigee.evaluate.ranking"
+local read = require "perigee.evaluate.read"
+local report = require "perigee.report"
+local squad = require "perigee.evaluate.squad"
+local tasks = require "perigee.evaluate.tasks"
 local tensor = require "perigee.tensor"
+local C, raise = pgee.C, pgee.raise
 
 local evaluate = {}
 
 ---- Metrics -----------------------------------------------------------------------------------------------------------
-
---- Ranks from 1, ties sharing the mean of their ranks.
-local function ranks(values)
-  local order = {}
-  for i = 1, #values do
-    order[i] = i
-  end
-  table.sort(order, function(a, b)
-    if values[a] ~= values[b] then
-      return values[a] < values[b]
-    end
-    return a < b
-  end)
-  local rank, i = {}, 1
-  while i <= #order do
-    local j = i
-    while j < #order and values[order[j + 1]] == values[order[i]] do
-      j = j + 1
-    end
-    for k = i, j do
-      rank[order[k]] = (i + j) / 2
-    end
-    i = j + 1
-  end
-  return rank
-end
 
 -- Two lists of one length, of numbers if `kind` says so.
 local function same_length(a, b, kind)
@@ -50,47 +40,53 @@ local function same_length(a, b, kind)
   end
 end
 
-local function correlation(a, b)
-  local n, mean_a, mean_b = #a, 0, 0
-  for i = 1, n do
-    mean_a, mean_b = mean_a + a[i] / n, mean_b + b[i] / n
-  end
-  local ab, aa, bb = 0, 0, 0
-  for i = 1, n do
-    local x, y = a[i] - mean_a, b[i] - mean_b
-    ab, aa, bb = ab + x * y, aa + x * x, bb + y * y
-  end
-  return ab / math.sqrt(aa * bb)
-end
-
 --- Pearson's correlation; NaN if one list is constant.
 function evaluate.pearson(a, b)
   same_length(a, b, "number")
-  return correlation(a, b)
+  return metrics.pearson(a, b)()
 end
 
---- Spearman's rank correlation; NaN if one list is constant.
+--- Spearman's rank correlation; NaN if one list is constant or has a NaN, which has no rank.
 function evaluate.spearman(a, b)
   same_length(a, b, "number")
-  for i = 1, #a do
-    if a[i] ~= a[i] or b[i] ~= b[i] then
-      return 0 / 0 -- NaN has no rank
-    end
-  end
-  return correlation(ranks(a), ranks(b))
+  return metrics.spearman(a, b)()
 end
 
 --- The fraction of equal entries.
 function evaluate.accuracy(answers, labels)
   same_length(answers, labels)
-  local right = 0
-  for i = 1, #answers do
-    if answers[i] == labels[i] then
-      right = right + 1
-    end
-  end
-  return right / #answers
+  return metrics.accuracy(answers, labels)()
 end
+
+--- F1 of one class; without it the mean over all classes that occur (macro).
+function evaluate.f1(answers, labels, positive)
+  same_length(answers, labels)
+  return (positive ~= nil and metrics.f1(answers, labels, positive) or metrics.macro_f1(answers, labels))()
+end
+
+--- Matthews' correlation of any number of classes.
+function evaluate.matthews(answers, labels)
+  same_length(answers, labels)
+  return metrics.matthews(answers, labels)()
+end
+
+--- Of lists of tags, one list a sentence: F1, precision, recall of the entities. strict: entities as in seqeval's strict IOB2.
+function evaluate.entities(answers, labels, strict)
+  same_length(answers, labels, "table")
+  local right, answered, there = {}, {}, {}
+  for i = 1, #answers do
+    same_length(answers[i], labels[i], "string")
+    right[i], answered[i], there[i] = entities.count(answers[i], labels[i], strict)
+  end
+  local precision, recall, f1 = metrics.found(right, answered, there)
+  return f1(), precision(), recall()
+end
+
+--- SQuAD's exact match (0 or 1) and F1 of an answer: squad.lua.
+evaluate.answer = squad.compare
+
+--- Of an order of documents by judgements { [document] = grade }: ranking.lua.
+evaluate.ndcg, evaluate.recall, evaluate.reciprocal_rank = ranking.ndcg, ranking.recall, ranking.reciprocal
 
 -- Blames the caller of the function that calls this.
 local function check_row(t, i, what)
@@ -124,201 +120,232 @@ end
 
 ---- Labelled files ----------------------------------------------------------------------------------------------------
 
-local function split(line)
-  local fields = {}
-  for field in (line .. "\t"):gmatch "([^\t]*)\t" do
-    fields[#fields + 1] = field
-  end
-  return fields
-end
-
-local function number(text)
-  return text:match "^%s*[-+]?%.?%d" and tonumber(text)
-end
-
--- How each form of file is told apart, by its fields, and read. The first that fits the first line decides for the file.
-local forms = {
-  {
-    name = "STS-B (score in column 5, texts in 6 and 7)",
-    fits = function(f)
-      return #f >= 7 and number(f[5])
-    end,
-    read = function(f)
-      return { f[6], f[7] }, number(f[5])
-    end,
-    kind = "score",
-  },
-  {
-    name = "text TAB text TAB score",
-    fits = function(f)
-      return #f == 3 and number(f[3])
-    end,
-    read = function(f)
-      return { f[1], f[2] }, number(f[3])
-    end,
-    kind = "score",
-  },
-  {
-    name = "text TAB text TAB label",
-    fits = function(f)
-      return #f == 3 and f[3] ~= ""
-    end,
-    read = function(f)
-      return { f[1], f[2] }, f[3]
-    end,
-    kind = "label",
-  },
-  {
-    name = "text TAB label",
-    fits = function(f)
-      return #f == 2 and f[2] ~= ""
-    end,
-    read = function(f)
-      return f[1], f[2]
-    end,
-    kind = "label",
-  },
-}
-
---- Reads `text TAB label`, `text TAB text TAB label`, `text TAB text TAB score`, or an STS-B file (tab-separated, no quoting).
--- Returns { path=, kind = "score" or "label", texts = { text or pair... }, labels = { number or string... } }. Errors name
--- file and line. given: an iterator over the file's lines, for who has them already.
-function evaluate.read(path, given)
-  local set = { path = path, texts = {}, labels = {} }
-  local form
-  local n = 0
-  for line in given or lines(path) do
-    n = n + 1
-    if line ~= "" then
-      local fields = split(line)
-      if not form then
-        for _, candidate in ipairs(forms) do
-          form = form or (candidate.fits(fields) and candidate) or nil
-        end
-        if not form then
-          error(("%s, line %d: has %d tab-separated fields%s, expected text TAB label, text TAB text TAB score, or STS-B's seven")
-            :format(path, n, #fields, fields[#fields] == "" and ", the last one empty" or ""), 2)
-        end
-      end
-      if not form.fits(fields) then
-        error(("%s, line %d: expected %s as in the lines before"):format(path, n, form.name), 2)
-      end
-      set.texts[#set.texts + 1], set.labels[#set.labels + 1] = form.read(fields)
-    end
-  end
-  if not form then
-    error(path .. ": no lines to evaluate on", 2)
-  end
-  set.kind, set.form = form.kind, form.name
+--- The set of a labelled file, or of several: tables (TSV, CSV, JSON lines) of texts or pairs with labels or scores, questions
+-- with answers, words with tags, documents with queries and judgements. evaluate/read.lua has the options. Errors name file and
+-- line.
+function evaluate.read(paths, given)
+  local set = raise(read, paths, given)
   return set
 end
 
----- Tasks -------------------------------------------------------------------------------------------------------------
+---- Judging -----------------------------------------------------------------------------------------------------------
 
-local function embed_sides(model, set)
-  local sides = { {}, {} }
-  for i, pair in ipairs(set.texts) do
-    sides[1][i], sides[2][i] = pair[1], pair[2]
-  end
-  return model:embed(sides[1]), model:embed(sides[2])
-end
+local KNOWN = {
+  task = true, progress = true, resamples = true, seed = true, level = true, chunk = true,
+  prompt = true, query_prompt = true, document_prompt = true, template = true, labels = true, language = true, tokens = true,
+  stride = true, longest = true, strict = true, aggregation = true,
+}
 
--- The fraction of texts whose nearest other text has the same label.
-local function neighbours(model, set)
-  if type(set.texts[1]) ~= "string" then
-    error(set.path .. ": has labels for pairs of texts, which only a classifier answers", 3)
-  end
-  local vectors, right = model:embed(set.texts), 0
-  for i = 1, #set.texts do
-    local best, label = -2, nil
-    for j = 1, #set.texts do
-      if j ~= i then
-        local cosine = evaluate.cosine(vectors, i, vectors, j)
-        if cosine > best then
-          best, label = cosine, set.labels[j]
-        end
-      end
-    end
-    right = right + (label == set.labels[i] and 1 or 0)
-  end
-  vectors:release()
-  return "nearest text has the same label", right / #set.texts
-end
-
--- A file's label is the label's name or its number. (Three columns whose last is a number were read as scores.)
-local function label_names(model, set)
-  local known, names = {}, {}
-  for i, name in ipairs(model.model.config.labels) do
-    known[tostring(i - 1)] = name
-  end
-  for _, name in ipairs(model.model.config.labels) do
-    known[name] = name
-  end
-  for i, label in ipairs(set.labels) do
-    names[i] = known[type(label) == "number" and ("%g"):format(label) or label]
-    if not names[i] then
-      error(("%s: label %s is none of the model's: %s"):format(set.path, label, table.concat(model.model.config.labels, ", ")), 3)
-    end
-  end
-  return names
-end
-
-local function regression(model, set)
-  local answers, scores = {}, {}
-  for i, label in ipairs(set.labels) do
-    scores[i] = tonumber(label)
-    if not scores[i] then
-      error(("%s: the model is a regression and needs scores, not labels such as %q"):format(set.path, label), 3)
-    end
-  end
-  for i, answer in ipairs((model:classify(set.texts))) do
-    answers[i] = answer.score
-  end
-  return "Spearman", evaluate.spearman(answers, scores)
-end
-
-local function classification(model, set)
-  local answers, labels = {}, label_names(model, set)
-  for i, answer in ipairs((model:classify(set.texts))) do
-    answers[i] = answer.label
-  end
-  return "accuracy", evaluate.accuracy(answers, labels)
-end
-
-local function similarity(model, set)
-  local a, b = embed_sides(model, set)
-  local cosines = {}
-  for i = 1, #set.texts do
-    cosines[i] = evaluate.cosine(a, i, b, i)
-  end
-  a:release()
-  b:release()
-  return "Spearman", evaluate.spearman(cosines, set.labels)
-end
-
--- Blames the caller of the function that calls this.
 local function check_model(model, what)
   if type(model) ~= "table" or type(model.model) ~= "table" then
-    error(("evaluate.%s: the model is %s, expected one that load or quantize gave"):format(what, pgee.describe(model)), 3)
+    error(("evaluate.%s: the model is %s, expected one that load or quantize gave"):format(what, pgee.describe(model)), 0)
   end
 end
 
---- Runs the model over what evaluate.read returned. Returns { metric =, value =, n = }. What is measured:
---   a classifier  accuracy
---   a regression  Spearman of its score
---   an embedder   pairs with scores: Spearman of the cosine of their vectors; texts with labels: how often the nearest other text
---                 has the same label
-function evaluate.run(model, set)
-  check_model(model, "run")
+local function check_set(set, what)
   if type(set) ~= "table" or type(set.texts) ~= "table" or type(set.labels) ~= "table" then
-    error(("evaluate.run: the set is %s, expected what evaluate.read returned"):format(pgee.describe(set)), 2)
+    error(("evaluate.%s: the set is %s, expected what evaluate.read returned"):format(what, pgee.describe(set)), 0)
   end
-  local measure = set.kind == "score" and similarity or neighbours
-  if model.model.task == "classify" then
-    measure = model.model.config.problem == "regression" and regression or classification
+end
+
+-- The task's name and its job for these models.
+local function job_of(set, encoder, given)
+  local name = given.task or tasks.of(set, encoder)
+  if not tasks[name] or name == "of" then
+    local names = {}
+    for known in pairs(tasks) do
+      names[#names + 1] = known ~= "of" and known or nil
+    end
+    table.sort(names)
+    error(("evaluate: the task is %s, expected one of %s"):format(pgee.describe(name), table.concat(names, ", ")), 0)
   end
-  local metric, value = measure(model, set)
-  return { metric = metric, value = value, n = #set.texts }
+  return name, tasks[name](set, encoder, given)
+end
+
+-- Runs all units on all encoders, which take turns, some units at a time, so that what slows the machine down slows all of them.
+-- Returns for each what came out and the seconds that it took.
+local function run_all(job, encoders, given)
+  local chunk, show = given.chunk or 64, progress.of(given.progress, "evaluating")
+  local out, seconds = {}, {}
+  for k, encoder in ipairs(encoders) do
+    out[k], seconds[k] = {}, 0
+    job.run(encoder, { job.units[1] }) -- what is made on first use takes no time below
+  end
+  for first = 1, #job.units, chunk do
+    local some = { unpack(job.units, first, math.min(first + chunk - 1, #job.units)) }
+    for k, encoder in ipairs(encoders) do
+      local began = C.pgee_seconds()
+      local came = job.run(encoder, some)
+      seconds[k] = seconds[k] + C.pgee_seconds() - began
+      for i = 1, #some do
+        out[k][first + i - 1] = came[i]
+      end
+    end
+    show(math.min(first + chunk - 1, #job.units), #job.units)
+  end
+  return out, seconds
+end
+
+-- How many answers differ, and, of numbers, by how much on average.
+local function compare_answers(job, own, reference)
+  local changed, distance = 0, 0
+  for i = 1, #own do
+    if job.changed then
+      changed = changed + (job.changed(own[i], reference[i]) and 1 or 0)
+    else
+      distance = distance + math.abs(own[i] - reference[i]) / #own
+    end
+  end
+  return job.changed and changed or nil, not job.changed and distance or nil
+end
+
+-- The intervals of all differences from the first encoder's scores: [encoder][metric] = { low, high } or false.
+local function intervals(scorers, n, given)
+  local function differences(weights)
+    local list = {}
+    local first = {}
+    for m, scorer in ipairs(scorers[1]) do
+      first[m] = scorer[2](weights)
+    end
+    for k = 2, #scorers do
+      for m, scorer in ipairs(scorers[k]) do
+        list[#list + 1] = scorer[2](weights) - first[m]
+      end
+    end
+    return list
+  end
+  local flat, found, width = bootstrap.intervals(differences, n, given), {}, #scorers[1]
+  for k = 2, #scorers do
+    found[k] = { unpack(flat, (k - 2) * width + 1, (k - 1) * width) }
+  end
+  return found
+end
+
+local Comparison = {}
+Comparison.__index = Comparison
+
+local function compare(list, set, given)
+  check_set(set, "compare")
+  given = options.check(given, KNOWN, "evaluate.compare", -2)
+  if type(list) ~= "table" or #list == 0 then
+    error(("evaluate.compare: got %s, expected a list of { name, model }"):format(pgee.describe(list)), 0)
+  end
+  local encoders = {}
+  for i, entry in ipairs(list) do
+    check_model(type(entry) == "table" and entry[2], "compare")
+    encoders[i] = entry[2]
+  end
+  local task, job = job_of(set, encoders[1], given)
+  local out, seconds = run_all(job, encoders, given)
+  local answers, scorers = {}, {}
+  for k, came in ipairs(out) do
+    answers[k] = job.answers and job.answers(came) or came
+    scorers[k] = job.metrics(answers[k])
+  end
+  local result = {
+    task = task, files = set.files or { set.path }, form = set.form, n = #answers[1], units = #job.units, runs = {},
+  }
+  result.skipped = set.skipped and set.skipped > 0 and set.skipped or nil
+  local between = #list > 1 and given.resamples ~= 0 and intervals(scorers, result.n, given) or {}
+  for k, entry in ipairs(list) do
+    local run = { name = entry[1], seconds = seconds[k], per_second = #job.units / seconds[k], scores = {} }
+    for m, scorer in ipairs(scorers[k]) do
+      run.scores[m] = { metric = scorer[1], value = scorer[2]() }
+      if k > 1 then
+        run.scores[m].difference = run.scores[m].value - result.runs[1].scores[m].value
+        run.scores[m].interval = between[k] and between[k][m] or nil
+      end
+    end
+    if k > 1 then
+      run.changed, run.distance = compare_answers(job, answers[k], answers[1])
+    end
+    result.runs[k] = run
+  end
+  return setmetatable(result, Comparison), answers
+end
+
+--- Runs models over a set and compares them with the first. list: { { name, model }... }. Returns a table that prints itself:
+--   task, n (items), units (what was run), form, files, skipped
+--   runs   of each model: name, seconds, per_second (units), scores = list of { metric =, value = 0 to 1 (correlations -1 to 1),
+--          difference = from the first model's, interval = { low, high } of the difference }, changed = how many answers differ
+--          from the first model's, or distance = their mean distance, if they are numbers
+-- and second the answers of each. options: task (by default what set and model suggest: classify, pairs, regression, embed, qa,
+-- ner, retrieval, rerank, zeroshot), resamples (1000; 0: no intervals), seed (1), level (0.95) of the intervals, chunk (units run
+-- at once: 64), progress, and those of the task: tasks.lua.
+function evaluate.compare(list, set, given)
+  local result, answers = raise(compare, list, set, given)
+  return result, answers
+end
+
+local function run(model, set, given)
+  check_model(model, "run")
+  check_set(set, "run")
+  local copy = {}
+  for key, value in pairs(options.check(given, KNOWN, "evaluate.run", -2)) do
+    copy[key] = value
+  end
+  copy.progress = copy.progress or false
+  local result, answers = compare({ { "model", model } }, set, copy)
+  local own = result.runs[1]
+  return {
+    task = result.task, n = result.n, metric = own.scores[1].metric, value = own.scores[1].value, scores = own.scores,
+    seconds = own.seconds, per_second = own.per_second, answers = answers[1],
+  }
+end
+
+--- Runs one model over a set: { task =, metric =, value =, n =, scores = all metrics', answers =, seconds =, per_second = }. Its
+-- options are those of compare.
+function evaluate.run(model, set, given)
+  local result = raise(run, model, set, given)
+  return result
+end
+
+---- Printing ----------------------------------------------------------------------------------------------------------
+
+local function points(value)
+  return ("%.2f"):format(100 * value)
+end
+
+local function signed(value)
+  return ("%+.2f"):format(100 * value)
+end
+
+local function difference_of(score)
+  if not score.difference then
+    return ""
+  elseif not score.interval then
+    return signed(score.difference)
+  end
+  return ("%s [%s, %s]"):format(signed(score.difference), signed(score.interval[1]), signed(score.interval[2]))
+end
+
+--- The scores as text, times 100: a row for each metric, a column for each model, differences with their intervals beside them.
+function Comparison:__tostring()
+  local head, changed, speed = { " " }, { "answers changed" }, { "a second" }
+  local rows = {}
+  for k, own in ipairs(self.runs) do
+    head[#head + 1] = own.name
+    changed[#changed + 1] = k > 1 and (own.changed and tostring(own.changed) or ("%.4f"):format(own.distance)) or ""
+    speed[#speed + 1] = ("%.1f"):format(own.per_second)
+    for m, score in ipairs(own.scores) do
+      rows[m] = rows[m] or { score.metric }
+      table.insert(rows[m], points(score.value))
+      if k > 1 then
+        table.insert(rows[m], difference_of(score))
+      end
+    end
+    if k > 1 then
+      head[#head + 1] = "difference"
+      changed[#changed + 1] = ""
+      speed[#speed + 1] = ("%.2fx"):format(own.per_second / self.runs[1].per_second)
+    end
+  end
+  if #self.runs > 1 then
+    changed[1] = self.runs[2].changed and "answers changed" or "mean distance"
+    rows[#rows + 1] = changed
+  end
+  rows[#rows + 1] = speed
+  return report.table { head, unpack(rows) }
 end
 
 ---- Distance from FP32 ------------------------------------------------------------------------------------------------
@@ -352,8 +379,8 @@ end
 --   vectors       of an embedder: the same of the inputs' vectors
 --   agreement     of a classifier: how often both name the same label
 function evaluate.distance(model, q, inputs)
-  check_model(model, "distance")
-  check_model(q, "distance")
+  raise(check_model, model, "distance")
+  raise(check_model, q, "distance")
   local reference, batch = model:hidden(inputs)
   local test = q:hidden(inputs)
   local result = {

@@ -1,6 +1,16 @@
+local bootstrap = require "perigee.evaluate.bootstrap"
+local cjson = require "cjson"
+local entities = require "perigee.evaluate.entities"
 local evaluate = require "perigee.evaluate"
 local files = require "spec.support.files"
+local metrics = require "perigee.evaluate.metrics"
+local models = require "spec.support.models"
+local squad = require "perigee.evaluate.squad"
 local tensor = require "perigee.tensor"
+
+-- What public implementations make of the same answers (spec/golden/metrics.py).
+local golden = cjson.decode(models.read "spec/golden/metrics.json")
+local EXACT = 1e-12 -- doubles added up in another order
 
 describe("metrics", function()
   it("Spearman's are as scipy computes them, ties included", function()
@@ -25,6 +35,72 @@ describe("metrics", function()
     assert.error_matches(function() evaluate.spearman({}, {}) end, "got 0 and 0")
   end)
 
+  it("of numbers are scipy's, of a weighted sample, too", function()
+    for _, case in ipairs(golden.numbers) do
+      for _, name in ipairs { "pearson", "spearman" } do
+        assert.near(case[name], evaluate[name](case.a, case.b), EXACT)
+        assert.near(case["weighted_" .. name], metrics[name](case.a, case.b)(case.weights), EXACT)
+      end
+    end
+  end)
+
+  it("of classes are scikit-learn's, of a weighted sample, too", function()
+    for _, case in ipairs(golden.classes) do
+      local scorers = {
+        accuracy = metrics.accuracy(case.answers, case.labels), macro_f1 = metrics.macro_f1(case.answers, case.labels),
+        f1_of_a = metrics.f1(case.answers, case.labels, "a"), matthews = metrics.matthews(case.answers, case.labels),
+      }
+      for name, score in pairs(scorers) do
+        assert.near(case[name], score(), EXACT, name)
+        assert.near(case["weighted_" .. name], score(case.weights), EXACT, name)
+      end
+    end
+    assert.are.equal(0, evaluate.matthews({ "a", "a" }, { "a", "b" }))
+    assert.are.equal(0, evaluate.f1({ "a", "a" }, { "a", "a" }, "b"))
+  end)
+
+  it("of entities are seqeval's, by CoNLL's rules and strict", function()
+    for _, case in ipairs(golden.entities) do
+      for _, mode in ipairs { "", case.strict_f1 and "strict_" or nil } do
+        local f1, precision, recall = evaluate.entities(case.answers, case.labels, mode ~= "")
+        assert.near(case[mode .. "f1"], f1, EXACT)
+        assert.near(case[mode .. "precision"], precision, EXACT)
+        assert.near(case[mode .. "recall"], recall, EXACT)
+      end
+    end
+    assert.are.same({ { "X", 1, 2 }, { "Y", 3, 3 }, { "X", 5, 5 } }, entities.spans { "I-X", "I-X", "I-Y", "O", "B-X" })
+    assert.are.same({ { "X", 5, 5 } }, entities.spans({ "I-X", "I-X", "I-Y", "O", "B-X" }, true))
+  end)
+
+  it("of answers are SQuAD's", function()
+    assert.is_true(#golden.answers > 40)
+    for _, case in ipairs(golden.answers) do
+      local exact, f1 = evaluate.answer(case.answer, case.references)
+      assert.are.equal(case.exact, exact, case.answer)
+      assert.near(case.f1, f1, 1e-6, case.answer) -- torchmetrics computes in single precision
+    end
+    assert.are.same({ 1, 1 }, { evaluate.answer("", {}) })
+    assert.are.same({ 0, 0 }, { evaluate.answer("something", {}) })
+    assert.are.same({ 0, 0 }, { evaluate.answer("", { "something" }) })
+  end)
+
+  it("of answers know the articles, punctuation and words of languages", function()
+    for _, case in ipairs(golden.languages) do
+      assert.are.same(case.words, squad.words(case.text, case.language))
+    end
+  end)
+
+  it("of rankings are trec_eval's", function()
+    for _, case in ipairs(golden.rankings) do
+      assert.near(case.ndcg_cut_10, evaluate.ndcg(case.order, case.judgements, 10), EXACT)
+      assert.near(case.ndcg_cut_5, evaluate.ndcg(case.order, case.judgements, 5), EXACT)
+      assert.near(case.recall_5, evaluate.recall(case.order, case.judgements, 5), EXACT)
+      assert.near(case.recall_10, evaluate.recall(case.order, case.judgements, 10), EXACT)
+      assert.near(case.recip_rank, evaluate.reciprocal_rank(case.order, case.judgements), EXACT)
+    end
+    assert.are.equal(0, evaluate.ndcg({ "a" }, { a = 0 }, 10))
+  end)
+
   it("cosines of rows", function()
     local a = tensor.from { { 3, 4 }, { 0, 0 } }
     local b = tensor.from { { 4, 3 }, { -3, -4 }, { 0, 0 } }
@@ -46,6 +122,9 @@ describe("metrics", function()
       end,
       ["cosine: rows of 2 and of 3 numbers"] = function() evaluate.cosine(a, 1, b, 1) end,
       ["evaluate.run: the model is nil"] = function() evaluate.run() end,
+      ["evaluate.compare: got nil, expected a list of { name, model }"] = function()
+        evaluate.compare(nil, { texts = {}, labels = {} })
+      end,
       ["evaluate.run: the set is the string 'x'"] = function() evaluate.run({ model = {} }, "x") end,
       ["evaluate.distance: the model is 7"] = function() evaluate.distance({ model = {} }, 7) end,
     } do
@@ -57,11 +136,38 @@ describe("metrics", function()
   end)
 end)
 
+describe("a bootstrap", function()
+  it("draws the same samples everywhere", function()
+    local random, drawn = bootstrap.generator(1), {}
+    for i = 1, 8 do
+      drawn[i] = random(1000)
+    end
+    assert.are.same({ 303, 932, 677, 244, 433, 900, 968, 757 }, drawn)
+  end)
+
+  it("finds the interval of a mean", function()
+    local values = {}
+    for i = 1, 400 do
+      values[i] = i % 2
+    end
+    local mean = metrics.mean(values)
+    local interval = bootstrap.intervals(function(weights) return { mean(weights), 0 / 0 } end, #values, { resamples = 2000 })
+    assert.near(0.5 - 1.96 * 0.025, interval[1][1], 0.004) -- the deviation of a mean of 400 is 0.025
+    assert.near(0.5 + 1.96 * 0.025, interval[1][2], 0.004)
+    assert.is_false(interval[2])
+  end)
+
+  it("is paired: what all get wrong alike makes no difference", function()
+    local a, b = metrics.mean { 0, 1, 0, 1 }, metrics.mean { 0, 1, 0, 1 }
+    assert.are.same({ { 0, 0 } }, bootstrap.intervals(function(w) return { b(w) - a(w) } end, 4))
+  end)
+end)
+
 describe("labelled files", function()
   after_each(files.clean)
 
-  local function read(text)
-    return evaluate.read(files.write(text))
+  local function read(text, given)
+    return evaluate.read(files.write(text), given)
   end
 
   it("are told apart by their fields", function()
@@ -78,13 +184,146 @@ describe("labelled files", function()
     assert.are.same({ { { 'A "girl.', "B, too." }, { "c", "d" } }, { 2.5, 3 } }, { set.texts, set.labels })
   end)
 
+  it("with a header have their columns by name, or where options say", function()
+    local text = "id\tLabel\tsentence1\tsentence2\tother\n1\tx\ta\tb\tc\n2\ty\td\te\tf\n"
+    local set = read(text)
+    assert.are.same({ "label", { { "a", "b" }, { "d", "e" } }, { "x", "y" } }, { set.kind, set.texts, set.labels })
+    set = read(text, { text = "other", label = "id" })
+    assert.are.same({ { "c", "f" }, { "1", "2" } }, { set.texts, set.labels })
+    set = read("u\tv\tw\tx\ty\n1\t2\t3\t4\t5\n", { text = 3, label = 1 })
+    assert.are.same({ { "w", "3" }, { "u", "1" } }, { set.texts, set.labels })
+    assert.are.equal(1, read("premise\thypothesis\tgold_label\na\tb\t-\nc\td\tneutral\n").skipped)
+    assert.error_matches(function() read(text, { label = "z" }) end, "line 1: there is no column 'z' %(%-%-label%), only 'id', ")
+    assert.error_matches(function() read("a\tb\n", { label = 3 }) end,
+      "%-%-label is 3, expected the number of a column, 1 to 2")
+    assert.error_matches(function() read "text\tlabel\na\tb\tc\n" end, "line 2: has 3 fields, expected 2, the header's columns")
+  end)
+
+  it("of commas are quoted as RFC 4180 says", function()
+    local path = files.write 'text,category\r\n"a ""b"", c",x\n\n"two\nlines",y\nplain,"z"'
+    local set = evaluate.read(path, { as = "csv" })
+    assert.are.same({ { 'a "b", c', "two\nlines", "plain" }, { "x", "y", "z" } }, { set.texts, set.labels })
+    local function fails(text, said)
+      assert.error_matches(function() evaluate.read(files.write(text), { as = "csv" }) end, said)
+    end
+    fails('a,x\n"b,y\n', "line 2: a quote opens a field and is never closed")
+    fails('a,x\n"b"c,y\n', "line 2: expected ',' or the end of the line behind a closing quote, found 'c'")
+    fails('"a\nb",x\nc,\n', "line 3: has 2 fields, expected text, label as in the lines before")
+  end)
+
+  it("of tabs are quoted where quotes are doubled and all of it parses", function()
+    local set = read 'text\tlabel\n"a ""b"""\tx\n"c"\ty\n'
+    assert.are.same({ 'a "b"', "c" }, set.texts)
+    set = read 'text\tlabel\n"a ""b"" c\tx\n"d"\ty\n'
+    assert.are.same({ '"a ""b"" c', '"d"' }, set.texts)
+  end)
+
+  it("of JSON are one object a line, or a list", function()
+    local lines = '{"premise": "a", "hypothesis": "b", "label": 1}\n{"premise": "c", "hypothesis": "d", "label": 0}\n'
+    local set = read(lines)
+    assert.are.same({ { { "a", "b" }, { "c", "d" } }, { 1, 0 } }, { set.texts, set.labels })
+    set = read('[{"t": "a", "l": "x"}, {"t": "b", "l": "y"}]', { text = "t", label = "l" })
+    assert.are.same({ { "a", "b" }, { "x", "y" } }, { set.texts, set.labels })
+    set = read '{"query": "q", "positive": ["a"], "negative": ["b", "c"]}\n'
+    assert.are.same({ 3, "score" }, { #set.texts, set.kind })
+    assert.error_matches(function() read(lines .. "{\n") end, "line 3: expected a JSON object, found '{'")
+    assert.error_matches(function() read '{"text": 1, "label": "x"}\n' end, "line 1: text is 1, expected a text")
+    assert.error_matches(function() read '{"label": "x"}\n' end, "line 1: there is no text among 'label'; %-%-text names it")
+  end)
+
+  it("of questions have contexts and references", function()
+    local set = read [[{"data": [{"paragraphs": [{"context": "c", "qas": [
+      {"question": "q", "id": "1", "answers": [{"text": "a"}, {"text": "b"}]},
+      {"question": "r", "id": "2", "answers": [], "is_impossible": true}]}]}]}]]
+    assert.are.same({ "qa", { { question = "q", context = "c" }, { question = "r", context = "c" } }, { { "a", "b" }, {} } },
+      { set.kind, set.texts, set.labels })
+    assert.are.same({ { "x" } }, read('[{"context": "c", "question": "q", "answer": "x"}]').labels)
+    local broken = '{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "7", "answers": []}]}]}]}'
+    assert.error_matches(function() read(broken) end,
+      "question 7: question is missing, expected a text")
+    assert.error_matches(function() read '[{"context": "c", "question": "q", "answers": [{"text": ""}]}]' end,
+      "none of its questions has an answer to judge by")
+  end)
+
+  it("of words have a tag each", function()
+    local set = read "-DOCSTART- O\n\nJohn\tB-PER\nran\tO\n\n\nx B-LOC\n"
+    assert.are.same({ "tags", { { words = { "John", "ran" } }, { words = { "x" } } }, { { "B-PER", "O" }, { "B-LOC" } } },
+      { set.kind, set.texts, set.labels })
+    assert.are.same({ { words = { "a" } } }, read('{"tokens": ["a"], "ner_tags": ["O"]}\n').texts)
+    assert.error_matches(function() read("a\tO\nword\n", { as = "conll" }) end, "line 2: expected a word and its tag")
+    assert.error_matches(function() read '{"tokens": ["a"], "tags": ["O", "O"]}\n' end,
+      "line 1: expected as many tags as words, found 2 and 1")
+  end)
+
+  it("of Cranfield are three, in any order", function()
+    local documents = files.write ".I 1\n.T\nthe title\n.A\nx\n.W\nthe title of\nit\n.I 2\n.T\nother\n.W\ntext\n.I 3\n.W\n"
+    local queries = files.write ".I 004\n.W\nwhat\nis it\n.I 009\n.W\nwhy\n"
+    local set = evaluate.read { files.write "1 0 2 3\n1 0 1 -1\n", documents, queries }
+    assert.are.same({ "the title of it", "other text", "" }, set.documents)
+    assert.are.same({ { "what is it" }, { { ["2"] = 3, ["1"] = -1 } }, 1 }, { set.texts, set.labels, set.skipped })
+    assert.are.same({ { ["2"] = 4, ["1"] = 0 } }, evaluate.read { documents, queries, files.write "1 2 1\n1 1 -1\n" }.labels)
+    assert.error_matches(function() evaluate.read { documents, queries, files.write "7 0 1 1\n" } end, "query 7 is not in")
+    assert.error_matches(function() evaluate.read { documents, queries, documents } end, "both are documents")
+    assert.error_matches(function() evaluate.read { documents, queries, files.write "1 2\n" } end, "expected a judgement")
+  end)
+
+  it("may be JSON lines of documents and queries", function()
+    local folder = files.folder {
+      ["corpus.jsonl"] = '{"_id": "d1", "title": "t", "text": "x"}\n', ["queries.jsonl"] = '{"_id": "q1", "text": "y"}\n',
+      ["qrels/test.tsv"] = "query-id\tcorpus-id\tscore\nq1\td1\t2\n",
+    }
+    local set = evaluate.read(folder)
+    assert.are.same({ { "t x" }, { "y" }, { { d1 = 2 } } }, { set.documents, set.texts, set.labels })
+  end)
+
+  it("may be of several more forms", function()
+    assert.are.same({ "NUM", "LOC" }, read "NUM:dist How far ?\nLOC:city Wher\233 ?\n".labels)
+    assert.are.same({ "How far ?", "Wher\195\169 ?" }, read "NUM:dist How far ?\nLOC:city Wher\233 ?\n".texts)
+    assert.are.same({ "NUM:dist" }, read("NUM:dist How far ?\n", { label = "fine" }).labels)
+    assert.are.same({ { "a" }, { "0" } }, { read("x\t0\t*\ta\n").texts, read("x\t0\t*\ta\n").labels })
+    local parts = '{"test": [["a", "x"]], "val": [["b", "y"]]}'
+    assert.are.same({ { "a" }, { "b" } }, { read(parts).texts, read(parts, { part = "val" }).texts })
+    assert.error_matches(function() read(parts, { part = "dev" }) end, "has no part 'dev', only test, val")
+    local folder = files.folder { ["s1.dev"] = "a\nb\n", ["s2.dev"] = "c\nd\n", ["labels.dev"] = "x\n-\n", more = "x\n" }
+    local set = evaluate.read(folder .. "/s1.dev")
+    assert.are.same({ { { "a", "c" } }, { "x" }, 1 }, { set.texts, set.labels, set.skipped })
+    assert.error_matches(function() evaluate.read({ folder .. "/s1.dev", folder .. "/more" }, { as = "parallel" }) end,
+      "has 2 lines and .* 1, expected as many")
+  end)
+
+  it("are cut, joined, and may lack labels where that is said", function()
+    assert.are.same({ "b", "c" }, read("a\tx\nb\ty\nc\tz\nd\tw\n", { first = 2, limit = 2 }).texts)
+    assert.error_matches(function() read("a\tx\n", { first = 2 }) end, "has 1 items, expected one from 2 on")
+    assert.are.same({ "a", "b" }, evaluate.read({ files.write "a\tx\n", files.write "b\ty\n" }).texts)
+    assert.error_matches(function() evaluate.read { files.write "a\tx\n", files.write "b\tc\t1\n" } end, "expected the same")
+    local set = read("a, b\n\nc\n", { plain = true })
+    assert.are.same({ "text", { "a, b", "c" } }, { set.kind, set.texts })
+  end)
+
   it("that are none of these are an error with file and line", function()
     assert.error_matches(function() read "just text\n" end, "line 1: has 1 tab%-separated fields, expected text TAB label")
     assert.error_matches(function() read "a\t\n" end, "line 1: has 2 tab%-separated fields, the last one empty, expected")
-    assert.error_matches(function() read "a\tb\t1\nc\td\n" end, "line 2: expected text TAB text TAB score as in the lines before")
-    assert.error_matches(function() read "a\tb\t1\nc\td\tx\n" end, "line 2: expected text TAB text TAB score")
+    assert.error_matches(function() read "a\tb\t1\nc\td\n" end, "line 2: has 2 fields, expected text, text, label or score")
+    assert.error_matches(function() read "a\tb\t1\nc\td\tx\n" end, "line 2: expected a score as in the lines before, found 'x'")
     assert.error_matches(function() read "\n\n" end, "no lines to evaluate on")
-    assert.error_matches(function() evaluate.read "/nowhere" end, "/nowhere: No such file")
+    assert.error_matches(function() evaluate.read "/nowhere" end, "/nowhere': No such file")
+    assert.error_matches(function() read("a\tx\n", { as = "xml" }) end, "as is the string 'xml', expected one of conll, csv")
+  end)
+
+  it("of ../shared are all read", function()
+    local shared, why = models.shared()
+    if not shared then
+      pending(why)
+      return
+    end
+    for name, n in pairs {
+      ["mnli_dev_taxinli/taxinli10k_MNLIDev.tsv"] = 7727, ["mrpc/msr-para-test.tsv"] = 1725, ["cola/in_domain_dev.tsv"] = 527,
+      ["banking77/test.csv"] = 3080, ["stsb_multi_mt/stsb-zh-test.csv"] = 1379, ["xquad/xquad.zh.json"] = 1190, cranfield = 225,
+      ["squad_subset/routerlens_squad_dev.json"] = 4330, ["trec/TREC_10.label"] = 500, ["wnut17/emerging.dev.conll"] = 1009,
+      ["snli/s1.test"] = 9824, ["clinc150/data_full.json"] = 4500, ["panx/dev-zh.tsv"] = 10000, ["sst2/sentiment-dev"] = 872,
+    } do
+      assert.are.equal(n, #evaluate.read(shared .. "/data/" .. name).texts, name)
+    end
   end)
 end)
 
@@ -118,10 +357,14 @@ describe("evaluation", function()
 
   it("of a classifier is accuracy; labels are names or numbers", function()
     local model = fake("classify", "single_label_classification", { a = { label = "yes" }, b = { label = "no" } })
-    assert.are.same({ metric = "accuracy", value = 0.75, n = 4 }, run(model, "a\tyes\nb\tno\na\t1\nb\t1\n"))
+    local result = run(model, "a\tyes\nb\tNO\na\t1\nb\t1\n")
+    assert.are.same({ "accuracy", 0.75, 4 }, { result.metric, result.value, result.n })
+    assert.are.same({ "yes", "no", "yes", "no" }, result.answers)
+    assert.are.same({ "accuracy", "F1 of yes", "Matthews" },
+      { result.scores[1].metric, result.scores[2].metric, result.scores[3].metric })
     assert.error_matches(function() run(model, "a\tmaybe\n") end, "label maybe is none of the model's: no, yes")
     local pairs_model = fake("classify", "single_label_classification", { ["a|b"] = { label = "yes" } })
-    assert.are.same({ metric = "accuracy", value = 0.5, n = 2 }, run(pairs_model, "a\tb\t1\na\tb\t0\n"))
+    assert.are.equal(0.5, run(pairs_model, "a\tb\t1\na\tb\t0\n").value)
   end)
 
   it("of a regression is Spearman of its score", function()
@@ -132,9 +375,64 @@ describe("evaluation", function()
 
   it("of an embedder is Spearman of the cosine, or whether the nearest text has the same label", function()
     local model = fake("embed", nil, { a = { 1, 0 }, b = { 1, 0.1 }, c = { 0, 1 }, d = { 0.1, 1 } })
-    assert.are.same({ metric = "Spearman", value = 1, n = 3 }, run(model, "a\tb\t3\na\tc\t1\na\td\t2\n"))
+    local result = run(model, "a\tb\t3\na\tc\t1\na\td\t2\n")
+    assert.are.same({ "Spearman", 1, 3 }, { result.metric, result.value, result.n })
     assert.are.equal(1, run(model, "a\tx\nb\tx\nc\ty\nd\ty\n").value)
     assert.are.equal(0, run(model, "a\tx\nb\ty\nc\tx\nd\ty\n").value)
     assert.error_matches(function() run(model, "a\tb\tx\n") end, "labels for pairs of texts, which only a classifier answers")
+  end)
+
+  it("of rankings, questions, words, candidates and zero-shot labels goes by the task", function()
+    local model = fake("embed", nil, { q = { 1, 0 }, r = { 0, 1 }, a = { 1, 0.1 }, b = { 0.2, 1 }, c = { 1, -1 } })
+    local set = { path = "p", kind = "retrieval", documents = { "a", "b", "c" }, names = { "A", "B", "C" }, texts = { "q", "r" },
+      labels = { { A = 1 }, { A = 2, C = 1 } } }
+    local result = evaluate.run(model, set)
+    assert.are.same({ "nDCG@10", "recall@10", "recall@100", "MRR" },
+      { result.scores[1].metric, result.scores[2].metric, result.scores[3].metric, result.scores[4].metric })
+    assert.are.equal((1 + 1 / 2) / 2, result.scores[4].value)
+    function model.qa(_, units) return { { answer = "the " .. units[1].context } } end
+    set = { path = "p", kind = "qa", texts = { { question = "q", context = "c" } }, labels = { { "c" } } }
+    assert.are.same({ "F1", 1 }, { evaluate.run(model, set).metric, evaluate.run(model, set).value })
+    function model.ner() return { { { label = "B-X" }, { label = "O" } } } end
+    set = { path = "p", kind = "tags", texts = { { words = { "a", "b" } } }, labels = { { "B-X", "B-X" } } }
+    assert.are.equal(2 / 3, evaluate.run(model, set).value)
+    function model.rerank() return { { index = 2 }, { index = 1 } } end
+    set = { path = "p", kind = "score", texts = { { "q", "a" }, { "q", "b" } }, labels = { 1, 0 } }
+    assert.are.equal(1 / 2, evaluate.run(model, set, { task = "rerank" }).value)
+    function model.zeroshot(_, units, how)
+      assert.are.same({ "x", "y" }, how.labels)
+      return { unpack({ { labels = { "y", "x" } }, { labels = { "y", "x" } } }, 1, #units) }
+    end
+    set = { path = "p", kind = "label", texts = { "a", "b" }, labels = { "x", "y" } }
+    assert.are.equal(1 / 2, evaluate.run(model, set, { task = "zeroshot" }).value)
+    assert.error_matches(function() evaluate.run(model, set, { task = "qa" }) end,
+      "has texts with labels, and qa is judged by questions with contexts and answers")
+    assert.error_matches(function() evaluate.run(model, set, { task = "of" }) end, "is the string 'of', expected one of classify")
+    assert.error_matches(function() evaluate.run(model, set, { task = "pairs" }) end, "single texts, and pairs is judged")
+  end)
+
+  it("of several models has differences, intervals and changed answers", function()
+    local yes, no = { label = "yes" }, { label = "no" }
+    local one = fake("classify", "single_label_classification", { a = yes, b = no, c = no })
+    local two = fake("classify", "single_label_classification", { a = yes, b = yes, c = no })
+    local set = evaluate.read(files.write "a\tyes\nb\tno\nc\tno\n")
+    local result, answers = evaluate.compare({ { "FP32", one }, { "other", two } }, set, { progress = false, chunk = 2 })
+    local own = result.runs[2]
+    assert.are.same({ 1, 3, "classify" }, { own.changed, result.n, result.task })
+    assert.near(-1 / 3, own.scores[1].difference, EXACT)
+    assert.is_true(own.scores[1].interval[1] <= -1 / 3 and own.scores[1].interval[2] == 0)
+    assert.are.same({ "yes", "yes", "no" }, answers[2])
+    local text = tostring(result)
+    for _, said in ipairs {
+      "FP32", "other", "difference", "accuracy", "100.00", "66.67", "-33.33 [", "answers changed", "a second",
+    } do
+      assert.matches(said, text, 1, true)
+    end
+    local again = evaluate.compare({ { "FP32", one }, { "other", two } }, set, { progress = false })
+    assert.are.same(own.scores, again.runs[2].scores)
+    local scores = fake("classify", "regression", { a = { score = 1 }, b = { score = 2 } })
+    local apart = fake("classify", "regression", { a = { score = 1.5 }, b = { score = 2.25 } })
+    set = evaluate.read(files.write "a\t1\nb\t2\n")
+    assert.near(0.375, evaluate.compare({ { "x", scores }, { "y", apart } }, set, { progress = false }).runs[2].distance, EXACT)
   end)
 end)

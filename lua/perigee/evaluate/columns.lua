@@ -1,0 +1,254 @@
+--- Columns: which columns of a table are a text, the second text of a pair, and the label. By options, by the names in a header,
+-- or by a known shape.
+local pgee = require "perigee.ffi"
+local json = require "perigee.json"
+
+local columns = {}
+
+local PAIRS = {
+  { "sentence1", "sentence2" }, { "sentence_1", "sentence_2" }, { "premise", "hypothesis" }, { "prem", "hyp" },
+  { "question1", "question2" }, { "#1 string", "#2 string" }, { "text1", "text2" }, { "text_a", "text_b" },
+  { "query", "passage" }, { "query", "document" }, { "question", "sentence" }, { "s1", "s2" },
+}
+local TEXTS = { "text", "sentence", "utterance", "review", "content", "question", "query", "input" }
+local LABELS = {
+  "label", "gold_label", "labels", "category", "intent", "class", "score", "similarity", "similarity_score", "quality",
+  "sentiment", "relevance", "target", "is_duplicate",
+}
+
+local function fail(path, line, ...)
+  error(("%s, line %d: "):format(path, line) .. string.format(...), 0)
+end
+
+---- By name -----------------------------------------------------------------------------------------------------------
+
+-- Known names among those that are there: has(name) gives what the column is called there, or nil.
+local function known(has)
+  local found = {}
+  for _, pair in ipairs(PAIRS) do
+    if not found.pair and has(pair[1]) and has(pair[2]) then
+      found.text, found.pair = has(pair[1]), has(pair[2])
+    end
+  end
+  for _, name in ipairs(TEXTS) do
+    found.text = found.text or has(name)
+  end
+  for _, name in ipairs(LABELS) do
+    found.label = found.label or has(name)
+  end
+  return found
+end
+
+local function names_of(list)
+  local names = {}
+  for i, name in ipairs(list) do
+    names[i] = "'" .. name .. "'"
+  end
+  return table.concat(names, ", ")
+end
+
+-- Which names are meant: those of the options before those that are known. all: the names that are there.
+local function by_name(all, given, path, line)
+  local there, lower = {}, {}
+  for _, name in ipairs(all) do
+    there[name] = name
+    lower[name:lower()] = lower[name:lower()] or name
+  end
+  local found = known(function(name) return lower[name] end)
+  if given.text then
+    found.text, found.pair = nil, nil -- who names the text names the pair
+  end
+  for _, role in ipairs { "text", "pair", "label" } do
+    local name = given[role]
+    if type(name) == "string" then
+      found[role] = there[name] or lower[name:lower()]
+      if not found[role] then
+        fail(path, line, "there is no column '%s' (--%s), only %s", name, role, names_of(all))
+      end
+    end
+  end
+  return found
+end
+
+---- Of fields ---------------------------------------------------------------------------------------------------------
+
+local function number(text)
+  return text:match "^%s*[-+]?%.?%d" and tonumber(text)
+end
+
+-- Tables without a header that are known by their shape.
+local SHAPES = {
+  {
+    name = "STS-B (score in column 5, texts in 6 and 7)", text = 6, pair = 7, label = 5, most = 1e9,
+    fits = function(f) return #f >= 7 and number(f[5]) end,
+  },
+  {
+    name = "CoLA (label in column 2, text in 4)", text = 4, label = 2,
+    fits = function(f) return #f == 4 and (f[2] == "0" or f[2] == "1") and #f[3] <= 4 end,
+  },
+  {
+    name = "text, text, label or score", text = 1, pair = 2, label = 3,
+    fits = function(f) return #f == 3 and f[3] ~= "" end,
+  },
+  {
+    name = "text, label", text = 1, label = 2,
+    fits = function(f) return #f == 2 and f[2] ~= "" end,
+  },
+}
+
+local function shape_of(row, path, delimiter)
+  for _, shape in ipairs(SHAPES) do
+    if shape.fits(row) then
+      return shape
+    end
+  end
+  local d = delimiter == "\t" and "TAB" or "COMMA"
+  fail(path, row.line, "has %d %s-separated fields%s, expected text %s label, text %s text %s score, STS-B's seven, or a header "
+    .. "with names such as text and label; --text, --pair and --label say which columns they are", #row, d:lower(),
+    row[#row] == "" and ", the last one empty" or "", d, d, d)
+end
+
+local function index_of(row, name)
+  for i, field in ipairs(row) do
+    if field == name then
+      return i
+    end
+  end
+end
+
+-- Columns that options give by number.
+local function by_number(row, given, path)
+  local shape = { name = "the columns that are asked for" }
+  for _, role in ipairs { "text", "pair", "label" } do
+    local column = given[role]
+    if column ~= nil and (type(column) ~= "number" or column % 1 ~= 0 or column < 1 or column > #row) then
+      fail(path, row.line, "--%s is %s, expected the number of a column, 1 to %d: there is no header with names",
+        role, type(column) == "string" and "'" .. column .. "'" or pgee.describe(column), #row)
+    end
+    shape[role] = column
+  end
+  return shape
+end
+
+-- The shape of a table, and the row that it begins in.
+local function shape_and_start(list, given, path, delimiter)
+  local first = list[1]
+  local named = type(given.text) == "string" or type(given.pair) == "string" or type(given.label) == "string"
+  local lower = {}
+  for _, field in ipairs(first) do
+    lower[field:lower()] = field
+  end
+  local found = known(function(name) return lower[name] end)
+  if named or (found.text and (found.label or found.pair)) then
+    found = by_name(first, given, path, first.line)
+    local shape = { name = "the header's columns", width = #first }
+    for role, name in pairs(found) do
+      shape[role] = index_of(first, name)
+    end
+    for _, role in ipairs { "text", "pair", "label" } do
+      shape[role] = type(given[role]) == "number" and given[role] or shape[role]
+    end
+    shape.consensus = shape.label and first[shape.label]:lower() == "gold_label"
+    return shape, 2
+  elseif given.text or given.pair or given.label then
+    return by_number(first, given, path), 1
+  end
+  return shape_of(first, path, delimiter), 1
+end
+
+---- Sets --------------------------------------------------------------------------------------------------------------
+
+-- Collects rows. Labels of pairs are scores if the first is a number; then all must be.
+local function collector(path, name)
+  local set = { path = path, form = name, texts = {}, labels = {}, skipped = 0 }
+  local function add(line, text, pair, label)
+    if label ~= nil and #set.texts == 0 then
+      set.kind = pair and number(label) and "score" or "label"
+    end
+    if set.kind == "score" then
+      label = label ~= nil and number(label)
+        or fail(path, line, "expected a score as in the lines before, found '%s'", tostring(label))
+    end
+    local i = #set.texts + 1
+    set.texts[i], set.labels[i] = pair and { text, pair } or text, label
+  end
+  return set, add
+end
+
+local function finish(set, path)
+  if #set.texts == 0 then
+    error(path .. ": no lines to evaluate on", 0)
+  end
+  set.kind = set.kind or "text"
+  return set
+end
+
+--- The set of a table of fields. given: text, pair, label: names in the header, or numbers of columns.
+function columns.of_fields(list, given, path, delimiter)
+  if #list == 0 then
+    error(path .. ": no lines to evaluate on", 0)
+  end
+  local shape, start = shape_and_start(list, given, path, delimiter)
+  local set, add = collector(path, shape.name)
+  for i = start, #list do
+    local row = list[i]
+    local fits = shape.fits and shape.fits(row) or shape.width == #row
+    if not shape.fits and not shape.width then
+      fits = #row >= math.max(shape.text or 1, shape.pair or 1, shape.label or 1)
+    end
+    if not fits then
+      fail(path, row.line, "has %d fields, expected %s as in the lines before", #row,
+        shape.width and shape.width .. ", " .. shape.name or shape.name)
+    elseif shape.consensus and row[shape.label] == "-" then
+      set.skipped = set.skipped + 1 -- annotators did not agree
+    else
+      add(row.line, row[shape.text], shape.pair and row[shape.pair], shape.label and row[shape.label] or nil)
+    end
+  end
+  return finish(set, path)
+end
+
+local function text_of(object, key, path, line)
+  local value = object[key]
+  if type(value) ~= "string" then
+    fail(path, line, "%s is %s, expected a text", key, json.describe(value))
+  end
+  return value
+end
+
+local function label_of(object, key, path, line)
+  local value = object[key]
+  if type(value) == "number" or type(value) == "boolean" then
+    return type(value) == "number" and ("%.14g"):format(value) or value and "1" or "0"
+  end
+  return text_of(object, key, path, line)
+end
+
+--- The set of a list of { object = table, line = }.
+function columns.of_objects(list, given, path)
+  local set, add = collector(path, "JSON")
+  local found
+  for _, row in ipairs(list) do
+    if not found then
+      local names = {}
+      for name in pairs(row.object) do
+        names[#names + 1] = tostring(name)
+      end
+      table.sort(names)
+      found = by_name(names, given, path, row.line)
+      if not found.text then
+        fail(path, row.line, "there is no text among %s; --text names it", names_of(names))
+      end
+    end
+    local label = found.label and label_of(row.object, found.label, path, row.line)
+    if label == "-" and found.label == "gold_label" then
+      set.skipped = set.skipped + 1
+    else
+      add(row.line, text_of(row.object, found.text, path, row.line),
+        found.pair and text_of(row.object, found.pair, path, row.line), label)
+    end
+  end
+  return finish(set, path)
+end
+
+return columns

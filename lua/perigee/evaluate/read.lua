@@ -1,0 +1,279 @@
+--- Read: labelled files as a set that models are judged by. What a file is, its content says:
+--
+--   tables        TSV, CSV (RFC 4180), JSON lines or a JSON list: a text or two, and a label or score (columns.lua)
+--   questions     SQuAD's JSON, or objects with question, context and answers
+--   words         one word and its tag a line, or objects with tokens and tags
+--   retrieval     documents, queries and judgements: Cranfield's files, or JSON lines with a table
+--   others        TREC's questions, CLINC's parts, files side by side such as SNLI's s1, s2 and labels
+--
+-- A set: { path =, kind = "label", "score", "text", "qa", "tags" or "retrieval", form = what was found, texts = { what a model is
+-- given... }, labels = { what it should answer... }, skipped = rows that nobody could label }.
+local columns = require "perigee.evaluate.columns"
+local formats = require "perigee.evaluate.formats"
+local json = require "perigee.json"
+local options = require "perigee.options"
+local pgee = require "perigee.ffi"
+local retrieval = require "perigee.evaluate.retrieval"
+local rows = require "perigee.evaluate.rows"
+
+local KNOWN = {
+  as = true, text = true, pair = true, label = true, part = true, limit = true, first = true, plain = true,
+  contents = true,
+}
+
+---- Files -------------------------------------------------------------------------------------------------------------
+
+-- Each file is read once: a pipe has nothing to read after that.
+local function reader(contents)
+  local kept = {}
+  return function(path)
+    if not kept[path] then
+      local text, why = contents and contents[path], nil
+      if not text then
+        text, why = json.text(path)
+      end
+      if not text then
+        error(why, 0)
+      end
+      kept[path] = text:gsub("^\239\187\191", "")
+      if not kept[path]:find "%S" then
+        error(path .. ": no lines to evaluate on", 0)
+      end
+    end
+    return kept[path]
+  end
+end
+
+local function name_of(path)
+  return path:match "[^/]*$":lower()
+end
+
+-- Files that belong together, by the name of one of them; nil if there are none.
+local function companions(path)
+  local folder, name = path:match "^(.*/)([^/]*)$"
+  folder, name = folder or "", name or path
+  local part = name:match "^s1%.(.+)$"
+  if part and json.exists(folder .. "s2." .. part) and json.exists(folder .. "labels." .. part) then
+    return { path, folder .. "s2." .. part, folder .. "labels." .. part }
+  end
+end
+
+-- The files of a folder with a retrieval set; nil if it is none.
+local function of_folder(path)
+  for _, names in ipairs {
+    { "cran.all.1400", "cran.qry", "QRelsCorrectedforTRECeval" }, { "cran.all.1400", "cran.qry", "cranqrel" },
+    { "corpus.jsonl", "queries.jsonl", "qrels/test.tsv" }, { "corpus.jsonl", "queries.jsonl", "qrels.tsv" },
+  } do
+    local list = {}
+    for i, name in ipairs(names) do
+      list[i] = json.exists(path .. "/" .. name) and path .. "/" .. name or nil
+    end
+    if #list == 3 then
+      return list
+    end
+  end
+end
+
+---- JSON --------------------------------------------------------------------------------------------------------------
+
+local function of_objects(list, given, path)
+  local first = list[1].object
+  if first.question ~= nil and first.context ~= nil and not given.text then
+    return formats.questions(list, path)
+  elseif (first.tokens ~= nil or first.words ~= nil) and not given.text then
+    return formats.tagged(list, path)
+  end
+  return columns.of_objects(list, given, path)
+end
+
+-- A query with lists of passages as rows of query, passage and relevance.
+local function of_candidates(list, path)
+  local pairs_of = {}
+  for _, row in ipairs(list) do
+    for relevance, key in pairs { [0] = "negative", [1] = "positive" } do
+      for _, passage in ipairs(type(row.object[key]) == "table" and row.object[key] or {}) do
+        pairs_of[#pairs_of + 1] = {
+          object = { query = row.object.query, passage = passage, relevance = relevance }, line = row.line,
+        }
+      end
+    end
+  end
+  return columns.of_objects(pairs_of, {}, path)
+end
+
+local function of_json_rows(list, given, path)
+  if #list == 0 then
+    error(path .. ": no lines to evaluate on", 0)
+  elseif list[1].object.query ~= nil and list[1].object.positive ~= nil then
+    return of_candidates(list, path)
+  end
+  return of_objects(list, given, path)
+end
+
+-- Whether an object holds nothing but lists of lists.
+local function has_parts(value)
+  for _, list in pairs(value) do
+    if type(list) ~= "table" or type(list[1]) ~= "table" then
+      return false
+    end
+  end
+  return true
+end
+
+local function of_json(value, given, path)
+  if type(value.data) == "table" and value.data[1] ~= nil then
+    return formats.squad(value, path)
+  elseif #value == 0 and has_parts(value) then
+    return formats.parts(value, path, given)
+  elseif #value == 0 then
+    value = { value }
+  end
+  local list = {}
+  for i, object in ipairs(value) do
+    if type(object) ~= "table" then
+      error(("%s: entry %d is %s, expected an object"):format(path, i, json.describe(object)), 0)
+    end
+    list[i] = { object = object, line = i }
+  end
+  return of_json_rows(list, given, path)
+end
+
+local function decoded(text)
+  local ok, value = pcall(json.decode, text)
+  return ok and type(value) == "table" and value or nil
+end
+
+---- One file ----------------------------------------------------------------------------------------------------------
+
+local READ = {
+  tsv = function(text, path, given) return columns.of_fields(rows.tabs(text, path), given, path, "\t") end,
+  csv = function(text, path, given) return columns.of_fields(rows.quoted(text, ",", path), given, path, ",") end,
+  jsonl = function(text, path, given) return of_json_rows(rows.jsonl(text, path), given, path) end,
+  json = function(text, path, given)
+    local value = decoded(text)
+    if not value then
+      error(("%s is not valid JSON: %s"):format(path, select(2, pcall(json.decode, text))), 0)
+    end
+    return of_json(value, given, path)
+  end,
+  conll = formats.conll, trec = formats.trec, text = formats.text,
+}
+
+-- What a text looks like.
+local function form_of(text, path, given)
+  local line = text:match "^[^\r\n]*"
+  if text:find "^%s*[{%[]" then
+    if decoded(text) then
+      return "json"
+    elseif decoded(line) then
+      return "jsonl"
+    elseif name_of(path):find "%.jsonl?$" then
+      return name_of(path):match "%.(jsonl?)$" -- whose reader says what is wrong
+    end
+  end
+  if formats.is_conll(text) then
+    return "conll"
+  elseif line:find("\t", 1, true) then
+    return "tsv"
+  elseif name_of(path):find "%.csv$" or (given.plain == nil and line:find(",", 1, true) and given.text) then
+    return "csv"
+  elseif formats.is_trec(text) then
+    return "trec"
+  end
+  return given.plain and "text" or "tsv"
+end
+
+local function read_file(text, path, given)
+  return READ[given.as or form_of(text, path, given)](text, path, given)
+end
+
+---- Several -----------------------------------------------------------------------------------------------------------
+
+-- Sets one after another.
+local function join(sets)
+  local all = sets[1]
+  for i = 2, #sets do
+    local set = sets[i]
+    if set.kind ~= all.kind then
+      error(("%s has %s and %s has %s, expected the same"):format(all.path, all.form, set.path, set.form), 0)
+    end
+    for k = 1, #set.texts do
+      local at = #all.texts + 1
+      all.texts[at], all.labels[at] = set.texts[k], set.labels[k]
+    end
+    all.skipped = all.skipped + set.skipped
+  end
+  return all
+end
+
+-- Only items first to first + limit - 1.
+local function cut(set, given)
+  local first, last = given.first or 1, (given.first or 1) + (given.limit or math.huge) - 1
+  if first == 1 and last >= #set.texts then
+    return set
+  end
+  local texts, labels = {}, {}
+  for i = first, math.min(last, #set.texts) do
+    texts[#texts + 1], labels[#labels + 1] = set.texts[i], set.labels[i]
+  end
+  if #texts == 0 then
+    error(("%s has %d items, expected one from %d on"):format(set.path, #set.texts, first), 0)
+  end
+  set.texts, set.labels = texts, labels
+  return set
+end
+
+local function is_retrieval(text)
+  return text:find "^%.I" or text:find '^%s*{[^\n]-"_id"'
+end
+
+local function read(paths, given)
+  local text_of, texts = reader(given.contents), {}
+  if #paths == 1 then
+    paths = of_folder(paths[1]) or companions(paths[1]) or paths
+  end
+  for i, path in ipairs(paths) do
+    texts[i] = text_of(path)
+  end
+  if given.as == "parallel" or (not given.as and companions(paths[1])) then
+    if #paths ~= 2 and #paths ~= 3 then
+      error(("files side by side are of texts and labels, or of two texts and labels; got %d"):format(#paths), 0)
+    end
+    return formats.parallel(texts, paths)
+  elseif given.as == "retrieval" or (not given.as and #paths == 3 and (is_retrieval(texts[1]) or is_retrieval(texts[2]))) then
+    return retrieval.read(texts, paths)
+  end
+  local sets = {}
+  for i, path in ipairs(paths) do
+    sets[i] = read_file(texts[i], path, given)
+  end
+  return join(sets)
+end
+
+local FORMS = { parallel = true, retrieval = true }
+for name in pairs(READ) do
+  FORMS[name] = true
+end
+
+--- read(path, options), or a list of paths. Options:
+--   as      what the files are, if not what they look like: tsv, csv, jsonl, json, conll, trec, text, parallel, retrieval
+--   text, pair, label   columns, by their names in the header, or by number
+--   part    of a file with several: "test"
+--   limit, first   so many items, from that one on
+--   plain   whether a file may have texts alone, one a line
+--   contents   what is in files that somebody has read already: { [path] = text }
+return function(paths, given)
+  given = options.check(given, KNOWN, "evaluate.read", -2)
+  paths = type(paths) == "table" and paths or { paths }
+  for i, path in ipairs(paths) do
+    if type(path) ~= "string" then
+      error(("evaluate.read: path %d is %s, expected a string"):format(i, pgee.describe(path)), 0)
+    end
+  end
+  if given.as ~= nil then
+    options.choice(given.as, FORMS, "evaluate.read: as", -2)
+  end
+  local set = cut(read(paths, given), given)
+  set.files = paths
+  return set
+end

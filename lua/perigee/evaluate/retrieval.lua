@@ -1,0 +1,173 @@
+--- Retrieval: documents, queries and judgements, in Cranfield's form or as JSON lines with a table of judgements.
+local json = require "perigee.json"
+local rows = require "perigee.evaluate.rows"
+
+local retrieval = {}
+
+local function fail(path, line, ...)
+  error(("%s, line %d: "):format(path, line) .. string.format(...), 0)
+end
+
+---- Cranfield ---------------------------------------------------------------------------------------------------------
+
+-- Records: ".I number", then fields that begin with a line ".T", ".A", ".B" or ".W".
+local function records(text, path)
+  local list, field = {}, nil
+  for n, line in rows.lines(text) do
+    local id, name = line:match "^%.I%s+(%d+)%s*$", line:match "^%.([TABW])%s*$"
+    if id then
+      list[#list + 1] = { id = tostring(tonumber(id)), line = n }
+      field = nil
+    elseif name and #list > 0 then
+      field = {}
+      list[#list][name] = list[#list][name] or field
+    elseif field then
+      field[#field + 1] = line
+    elseif line:find "%S" then
+      fail(path, n, "expected .I and a number, or a field such as .W, found '%s'", line:sub(1, 40))
+    end
+  end
+  return list
+end
+
+local function joined(lines)
+  return (table.concat(lines or {}, " "):gsub("%s+", " "):gsub("^ ", ""):gsub(" $", ""))
+end
+
+-- A document's text begins with its title, mostly; else the title goes before it.
+local function document_text(record)
+  local title, body = joined(record.T), joined(record.W)
+  return body:sub(1, #title) == title and body or title .. " " .. body
+end
+
+---- Parts -------------------------------------------------------------------------------------------------------------
+
+local function field(object, names, path, line)
+  for _, name in ipairs(names) do
+    local value = object[name]
+    if value ~= nil and value ~= json.null then
+      if type(value) ~= "string" and type(value) ~= "number" then
+        fail(path, line, "%s is %s, expected a text", name, json.describe(value))
+      end
+      return type(value) == "number" and ("%.14g"):format(value) or value
+    end
+  end
+end
+
+local function of_objects(text, path)
+  local list = {}
+  for _, row in ipairs(rows.jsonl(text, path)) do
+    local id, body = field(row.object, { "_id", "id" }, path, row.line), field(row.object, { "text" }, path, row.line)
+    if not id or not body then
+      fail(path, row.line, "expected _id and text")
+    end
+    local title = field(row.object, { "title" }, path, row.line)
+    list[#list + 1] = { id = id, text = title and title ~= "" and title .. " " .. body or body }
+  end
+  return list
+end
+
+local CODE = 5 -- cranqrel's codes go from 1, a complete answer, to 4; -1 is none
+
+-- { query, document, grade, line } of each line: "query document grade" below a header, TREC's "query 0 document grade", or
+-- cranqrel's "query document code".
+local function judgements(text, path)
+  local list, header = {}, false
+  for n, line in rows.lines(text) do
+    local f = {}
+    for value in line:gmatch "%S+" do
+      f[#f + 1] = value
+    end
+    local grade = tonumber(f[#f])
+    if n == 1 and #f == 3 and not grade then
+      header = true
+    elseif #f > 0 then
+      if (#f ~= 3 and #f ~= 4) or not grade then
+        fail(path, n, "expected a judgement: query document grade, or query 0 document grade; found '%s'", line:sub(1, 40))
+      end
+      list[#list + 1] = {
+        query = f[1], document = f[#f - 1], grade = (#f == 4 or header) and grade or grade > 0 and CODE - grade or 0, line = n,
+      }
+    end
+  end
+  return list
+end
+
+local READ = {
+  documents = function(text, path)
+    if text:find "^%.I" then
+      local list = records(text, path)
+      for _, record in ipairs(list) do
+        record.text = document_text(record)
+      end
+      return list
+    end
+    return of_objects(text, path)
+  end,
+  queries = function(text, path)
+    if text:find "^%.I" then
+      local list = records(text, path)
+      for i, record in ipairs(list) do
+        record.id, record.text = tostring(i), joined(record.W) -- judgements number the queries as they come
+      end
+      return list
+    end
+    return of_objects(text, path)
+  end,
+  judgements = judgements,
+}
+
+local function part_of(text, path)
+  if text:find "^%.I" then
+    return text:find "\n%.T" and "documents" or "queries"
+  elseif text:find "^%s*{" then
+    return path:match "[^/]*$":lower():find "quer" and "queries" or "documents"
+  end
+  return "judgements"
+end
+
+--- The set of three files in any order, told apart by what is in them (of JSON lines, the queries' file has "quer" in its name):
+-- { documents = { text... }, names = { id... }, texts = { query... }, labels = { { [document id] = grade }... } }. Queries
+-- without judgements are left out.
+function retrieval.read(texts, paths)
+  local parts, from = {}, {}
+  for i, text in ipairs(texts) do
+    local part = part_of(text, paths[i])
+    if parts[part] then
+      error(("%s and %s both are %s, expected documents, queries and judgements"):format(from[part], paths[i], part), 0)
+    end
+    parts[part], from[part] = READ[part](text, paths[i]), paths[i]
+  end
+  for _, part in ipairs { "documents", "queries", "judgements" } do
+    if not parts[part] then
+      error(("there are no %s, expected files of documents, queries and judgements; got %s"):format(part,
+        table.concat(paths, ", ")), 0)
+    end
+  end
+  local set = { path = from.queries, kind = "retrieval", form = "retrieval", texts = {}, labels = {}, documents = {}, names = {} }
+  for i, record in ipairs(parts.documents) do
+    set.documents[i], set.names[i] = record.text, record.id
+  end
+  local of, known = {}, {}
+  for _, record in ipairs(parts.queries) do
+    known[record.id] = true
+  end
+  for _, j in ipairs(parts.judgements) do
+    if not known[j.query] then
+      fail(from.judgements, j.line, "query %s is not in %s", j.query, from.queries)
+    end
+    of[j.query] = of[j.query] or {}
+    of[j.query][j.document] = j.grade
+  end
+  set.skipped = 0
+  for _, record in ipairs(parts.queries) do
+    if of[record.id] then
+      set.texts[#set.texts + 1], set.labels[#set.labels + 1] = record.text, of[record.id]
+    else
+      set.skipped = set.skipped + 1
+    end
+  end
+  return set
+end
+
+return retrieval
