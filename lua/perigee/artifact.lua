@@ -157,17 +157,22 @@ local function decoded(self, key)
   return value
 end
 
---- The plan of a head, as it was saved.
+--- For Encoder and tasks: stands for the graph of a head; an error if there is none.
 function Artifact:graph(head)
   if not self.file:metadata("plan." .. head) then
     fail(self, "it was saved without %q; it has %s", head, table.concat(self.heads, ", "))
   end
-  return decoded(self, "plan." .. head)
+  return head
 end
 
---- For Encoder: from what graph returns to what runs.
-function Artifact:lower(saved)
-  local ok, result = pcall(build, self, saved)
+--- For Encoder: from what graph returns to what runs. It is done once: compiling its loops would take longer than running them.
+function Artifact:lower(head)
+  local compiling = jit.status()
+  jit.off()
+  local ok, result = pcall(build, self, decoded(self, "plan." .. head))
+  if compiling then
+    jit.on()
+  end
   if not ok then
     fail(self, "its plan is malformed: %s", result)
   end
@@ -230,6 +235,14 @@ function Artifact:pooling()
     fail(self, "it was saved without pooling: its checkpoint's is not supported")
   end
   return self.pooled
+end
+
+--- For tasks: prompts, { name = text }, and the name of the one that goes before a text by default, nil if none.
+function Artifact:prompts()
+  if not self.prompted then
+    fail(self, "it was saved without prompts: its checkpoint's are malformed")
+  end
+  return self.prompted.list, self.prompted.default
 end
 
 --- What runs each linear, as a table that prints itself.
@@ -324,7 +337,8 @@ local function read_model(self)
   if type(saved.task) ~= "string" or type(saved.fields) ~= "table" or type(saved.heads) ~= "table" then
     fail(self, "it does not say what its model is for")
   end
-  self.task, self.pooled, self.heads = saved.task, saved.pooling or false, saved.heads
+  self.task, self.heads, self.architecture = saved.task, saved.heads, saved.architecture
+  self.pooled, self.prompted = saved.pooling or false, saved.prompts or false
   self.config = Config.new(decoded(self, "config"), self.dir)
   for key, value in pairs(saved.fields) do
     self.config[key] = value

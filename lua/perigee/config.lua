@@ -2,7 +2,6 @@
 --
 --   config:integer("hidden_size", 1, 32768)   checks the key and makes it config.hidden_size
 local json = require "perigee.json"
-local settings = require "perigee.settings"
 
 local methods = {}
 local Config = { __index = methods }
@@ -56,7 +55,7 @@ function methods:choice(key, allowed, default)
       names[#names + 1] = name
     end
     table.sort(names)
-    self:fail(key, table.concat(names, ", ") .. settings.hint(value, names))
+    self:fail(key, table.concat(names, ", ") .. require("perigee.settings").hint(value, names))
   end
   self[key] = value
   return value

@@ -2,22 +2,22 @@
 --
 -- A class that takes this as its base has `model` (the FP32 model), and lower(graph): its own way from a graph with its sites
 -- found to { plan =, outputs = }.
-local classify = require "perigee.tasks.classify"
-local embed = require "perigee.tasks.embed"
-local fill = require "perigee.tasks.fill"
 local inputs = require "perigee.inputs"
-local ner = require "perigee.tasks.ner"
 local options = require "perigee.options"
-local qa = require "perigee.tasks.qa"
-local rerank = require "perigee.tasks.rerank"
 local Runner = require "perigee.runner"
-local stream = require "perigee.stream"
 local tensor = require "perigee.tensor"
-local zeroshot = require "perigee.tasks.zeroshot"
 local ffi = require "ffi"
 local raise = require("perigee.ffi").raise
 
 local Encoder = {}
+
+-- The modules of the tasks, loaded when they are first run: a process that opens an artifact runs one.
+local tasks = setmetatable({}, {
+  __index = function(self, name)
+    self[name] = require("perigee.tasks." .. name)
+    return self[name]
+  end,
+})
 
 --- The runner of one of the model's heads: "hidden", "layers", or a task's.
 function Encoder:runner(head)
@@ -97,28 +97,28 @@ end
 --- One vector for each input, pooled and scaled as the checkpoint says: a tensor F32 [n][H], or [H] of one input. Options:
 -- prompt, long and more, see tasks/embed.lua. Second result: the batch.
 function Encoder:embed(given, opts)
-  local answer, batch = raise(embed.run, self, given, opts)
+  local answer, batch = raise(tasks.embed.run, self, given, opts)
   return answer, batch
 end
 
 --- What each input is, by the checkpoint's head: { label =, score =, scores = { label = p }, logits = { } }, or a list of
 -- these. A regression's value is its score. Options: apply, long and more, see tasks/classify.lua. Second result: the batch.
 function Encoder:classify(given, opts)
-  local answer, batch = raise(classify.run, self, given, opts)
+  local answer, batch = raise(tasks.classify.run, self, given, opts)
   return answer, batch
 end
 
 --- Labels that the checkpoint was not trained on: { labels = best first, scores = } for a text, or a list of these. Options:
 -- labels, and template, multi and more, see tasks/zeroshot.lua. Second result: the batch.
 function Encoder:zeroshot(texts, opts)
-  local answer, batch = raise(zeroshot.run, self, texts, opts)
+  local answer, batch = raise(tasks.zeroshot.run, self, texts, opts)
   return answer, batch
 end
 
 --- Documents by how well they answer a query: a list of { index =, score =, logit =, text = }, best first. Options: best and
 -- more, see tasks/rerank.lua. Second result: the batch.
 function Encoder:rerank(query, documents, opts)
-  local answer, batch = raise(rerank.run, self, query, documents, opts)
+  local answer, batch = raise(tasks.rerank.run, self, query, documents, opts)
   return answer, batch
 end
 
@@ -126,28 +126,28 @@ end
 -- question =, context = }, or a list of these. Options: best, tokens, stride, longest, no_answer and more, see tasks/qa.lua.
 -- Second result: the batch.
 function Encoder:qa(given, opts)
-  local answer, batch = raise(qa.run, self, given, opts)
+  local answer, batch = raise(tasks.qa.run, self, given, opts)
   return answer, batch
 end
 
 --- The entities in a text: a list of { label =, score =, text =, first =, last =, first_byte =, last_byte = }, or a list of
 -- these. Of { words = { ... } } one tag a word. Options: aggregation and more, see tasks/ner.lua. Second result: the batch.
 function Encoder:ner(given, opts)
-  local answer, batch = raise(ner.run, self, given, opts)
+  local answer, batch = raise(tasks.ner.run, self, given, opts)
   return answer, batch
 end
 
 --- What the masks in a text may stand for: for each mask a list of { token =, piece =, score =, text = }, best first; or a list
 -- of these. Options: best, targets and more, see tasks/fill.lua. Second result: the batch.
 function Encoder:fill(given, opts)
-  local answer, batch = raise(fill.run, self, given, opts)
+  local answer, batch = raise(tasks.fill.run, self, given, opts)
   return answer, batch
 end
 
 --- An iterator over rows of an iterator or a list and the answers to them, in order: for row, answer, failure, dropped in
 -- m:stream(rows, { task =, field =, ... }) do. See stream.lua.
 function Encoder:stream(rows, given)
-  local iterator = raise(stream.new, self, rows, given)
+  local iterator = raise(require("perigee.stream").new, self, rows, given)
   return iterator
 end
 

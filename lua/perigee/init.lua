@@ -16,18 +16,6 @@ local perigee = {}
 --- The library's version, "0.1.0".
 perigee.version = ffi.string(C.pgee_version())
 
---- perigee.load(dir, options): the FP32 model of a Hugging Face checkpoint folder. See model.lua.
-perigee.load = require("perigee.model").load
-
---- perigee.register_model(model_type, definition): makes checkpoints of that model_type known to load. See definitions.lua.
-perigee.register_model = require("perigee.definitions").register
-
---- perigee.open(path, options): the INT8 or FP32 model that was saved to a file. See artifact.lua.
-perigee.open = require("perigee.artifact").open
-
---- perigee.lines(path): an iterator over a file's lines.
-perigee.lines = require "perigee.lines"
-
 --- perigee.threads(): how many threads a run uses. perigee.threads(n) sets it.
 function perigee.threads(n)
   if n ~= nil then
@@ -42,18 +30,30 @@ function perigee.threads(n)
   return threads[0]
 end
 
--- The objects to use by hand, loaded when first asked for: perigee.tensor, perigee.packed and so on.
-local MODULES = {
-  tensor = true, observer = true, packed = true, linear = true, quant = true, plan = true, evaluate = true, settings = true,
-  plot = true, tasks = true,
+-- What is loaded when it is first asked for, so that whoever opens an artifact does not wait for what makes one: a module, or one
+-- of its functions.
+local LAZY = {
+  -- perigee.load(dir, options): the FP32 model of a Hugging Face checkpoint folder. See model.lua.
+  load = { "model", "load" },
+  -- perigee.register_model(model_type, definition): makes checkpoints of that model_type known to load. See definitions.lua.
+  register_model = { "definitions", "register" },
+  -- perigee.open(path, options): the model that was saved to a file. See artifact.lua.
+  open = { "artifact", "open" },
+  -- perigee.lines(path): an iterator over a file's lines.
+  lines = { "lines" },
+  -- perigee.tensor, perigee.packed and so on: the objects to use by hand.
+  tensor = { "tensor" }, observer = { "observer" }, packed = { "packed" }, linear = { "linear" }, quant = { "quant" },
+  plan = { "plan" }, evaluate = { "evaluate" }, settings = { "settings" }, plot = { "plot" }, tasks = { "tasks" },
 }
 
 return setmetatable(perigee, {
   __index = function(self, key)
-    if MODULES[key] then
-      self[key] = require("perigee." .. key)
+    local from = LAZY[key]
+    if from then
+      local module = require("perigee." .. from[1])
+      self[key] = from[2] and module[from[2]] or module
       return rawget(self, key)
     end
   end,
-  __names = function() return { MODULES } end,
+  __names = function() return { LAZY } end,
 })

@@ -200,10 +200,13 @@ local function plain(from, without)
 end
 
 local function model_of(model, heads)
-  local ok, pooling = pcall(model.pooling, model)
+  local has_pooling, pooling = pcall(model.pooling, model)
+  local has_prompts, list, default = pcall(model.prompts, model)
   return {
-    task = model.task, limit = model.limit, positions = model.positions, vocabulary = model.vocabulary, types = model.types,
-    heads = heads, pooling = ok and pooling or nil, fields = plain(model.config, { json = true, path = true }),
+    task = model.task, architecture = model.architecture, limit = model.limit, positions = model.positions,
+    vocabulary = model.vocabulary, types = model.types, heads = heads, pooling = has_pooling and pooling or nil,
+    prompts = has_prompts and { list = list, default = default } or nil,
+    fields = plain(model.config, { json = true, path = true }),
   }
 end
 
