@@ -34,6 +34,8 @@ static int check_onednn(const pgee_packed *w) {
   if (w->dtype == PGEE_S8)
     return pgee_onednn_check(w);
   TRY(pgee_isa(&isa));
+  if (w->table)
+    return fail(PGEE_UNSUPPORTED, "oneDNN takes packed weights, these are the rows of a table");
   const char *why = onednn_missing(isa);
   return why ? fail(PGEE_UNSUPPORTED, "%s", why) : PGEE_OK;
 }
@@ -111,13 +113,16 @@ static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue
   }
 }
 
+/* `own`: where to lay out a table's panel. */
 static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last,
-                      const float *next) {
+                      const float *next, float *own) {
   _Alignas(64) float c[MAX_TILE_M * PANEL];
   const pgee_packed *w = a->w;
-  const float *b = (const float *)(w->bytes + panel * w->panel_bytes);
+  const float *b = w->table ? own : (const float *)(w->bytes + panel * w->panel_bytes);
   int64_t n0 = panel * PANEL;
   int n = (int)least(PANEL, w->N - n0);
+  if (w->table)
+    packed_panel(w, panel, own, own + w->panel_bytes / (int64_t)sizeof(float));
   if (last - first <= k->tile_m_f32)
     next = NULL; /* one tile takes no longer than its own panel needs to come */
   for (int64_t t = first, quarter = 0; t < last; t += k->tile_m_f32, quarter++) {
@@ -128,12 +133,12 @@ static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogu
   }
 }
 
-static void one_panel(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last,
+static void one_panel(const pgee_linear_args *a, const context *c, const epilogue *e, int64_t panel, int64_t first, int64_t last,
                       const char *next) {
   if (a->w->dtype == PGEE_S8)
-    panel_s8(a, k, e, panel, first, last, (const int8_t *)next);
+    panel_s8(a, c->k, e, panel, first, last, (const int8_t *)next);
   else
-    panel_f32(a, k, e, panel, first, last, (const float *)(const void *)next);
+    panel_f32(a, c->k, e, panel, first, last, (const float *)(const void *)next, (float *)c->scratch);
 }
 
 /* ---- Our kernels: who does what ------------------------------------------------------------------------------------ */
@@ -166,8 +171,8 @@ static void run_own(const pgee_linear_args *a, const context *c, const epilogue 
   for (int64_t at = p.first, end; at < p.last; at = end) {
     int64_t panel = at / p.rows, row = at % p.rows;
     end = least(p.last, (panel + 1) * p.rows);
-    const char *next = end < p.last ? a->w->bytes + (panel + 1) * a->w->panel_bytes : NULL;
-    one_panel(a, c->k, e, panel, row, row + end - at, next);
+    const char *next = end < p.last && !a->w->table ? a->w->bytes + (panel + 1) * a->w->panel_bytes : NULL;
+    one_panel(a, c, e, panel, row, row + end - at, next);
   }
 }
 
@@ -224,7 +229,7 @@ static void run_block(const pgee_linear_args *a, const context *c, const epilogu
     const char *tile = c->scratch + (p - r->panel) * PANEL * 4;
     int m = (int)(r->row_end - r->row), n = (int)least(PANEL, a->w->N - p * PANEL);
     if (!done)
-      one_panel(a, c->k, e, p, r->row, r->row_end, NULL);
+      one_panel(a, c, e, p, r->row, r->row_end, NULL);
     else if (a->w->dtype == PGEE_S8)
       c->k->epilogue_s32(e, (const int32_t *)tile, ld, r->row, m, p * PANEL, n);
     else
@@ -248,8 +253,9 @@ static void run_onednn(const pgee_linear_args *a, const context *c, const epilog
 /* ---- The operator ------------------------------------------------------------------------------------------------- */
 
 static int64_t scratch(const void *args, int64_t T, int64_t S) {
+  const pgee_linear_args *a = args;
   (void)T, (void)S;
-  return ((const pgee_linear_args *)args)->kernel == PGEE_ONEDNN ? (int64_t)BLOCK * 4 : 0;
+  return a->kernel == PGEE_ONEDNN ? (int64_t)BLOCK * 4 : a->w->table ? a->w->panel_bytes + packed_scratch(a->w) : 0;
 }
 
 static void run(const void *args, const context *c) {

@@ -257,6 +257,30 @@ static void pack_s8(void *work, const context *c) {
 
 enum { F32_ROWS = 16 }; /* packed together: their floats of one input fill a line */
 
+/* Four floats of each of four rows into as many columns of a panel. */
+static inline void pack_square(float *to, const float *rows, int64_t stride) {
+  v4 r[4];
+  for (int i = 0; i < 4; i++)
+    memcpy(r + i, rows + i * stride, sizeof *r);
+  v4 ab = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5), cd = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
+  v4 ef = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7), gh = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
+  v4 c[4] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5), __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+             __builtin_shufflevector(ef, gh, 0, 1, 4, 5), __builtin_shufflevector(ef, gh, 2, 3, 6, 7)};
+  for (int k = 0; k < 4; k++)
+    memcpy(to + k * PANEL, c + k, sizeof *c);
+}
+
+/* Up to 16 rows of K floats into as many columns of a panel. */
+static void pack_columns(float *to, const float *rows, int64_t stride, int64_t K, int64_t count) {
+  int64_t whole = count == F32_ROWS ? K & ~3 : 0;
+  for (int64_t k = 0; k < whole; k += 4)
+    for (int i = 0; i < F32_ROWS; i += 4)
+      pack_square(to + k * PANEL + i, rows + i * stride + k, stride);
+  for (int64_t k = whole; k < K; k++)
+    for (int64_t i = 0; i < count; i++)
+      to[k * PANEL + i] = rows[i * stride + k];
+}
+
 static void pack_f32(void *work, const context *c) {
   packing *w = work;
   int64_t K = w->p->K, stride = padded_row(K), panel = w->p->panel_bytes / (int64_t)sizeof(float), first, last;
@@ -269,10 +293,19 @@ static void pack_f32(void *work, const context *c) {
       load_row(w, n + i, rows + i * stride);
       row_absmax(w, rows + i * stride);
     }
-    float *to = bytes + n / PANEL * panel + n % PANEL;
-    for (int64_t k = 0; k < K; k++)
-      for (int64_t i = 0; i < count; i++)
-        to[k * PANEL + i] = rows[i * stride + k];
+    pack_columns(bytes + n / PANEL * panel + n % PANEL, rows, stride, K, count);
+  }
+}
+
+int64_t packed_scratch(const pgee_packed *p) { return F32_ROWS * padded_row(p->K) * (int64_t)sizeof(float); }
+
+void packed_panel(const pgee_packed *p, int64_t panel, float *to, float *rows) {
+  int64_t stride = padded_row(p->K), last = least((panel + 1) * PANEL, p->N);
+  for (int64_t n = panel * PANEL; n < last; n += F32_ROWS) {
+    int64_t count = least(F32_ROWS, last - n);
+    for (int64_t i = 0; i < count; i++)
+      tensor_row_f32(rows + i * stride, p->table, n + i);
+    pack_columns(to + n % PANEL, rows, stride, p->K, count);
   }
 }
 
@@ -347,15 +380,27 @@ static int check_packed(const pgee_packed *p, const pgee_tensor *bytes, const pg
   return check_sums(sums, p->K);
 }
 
+/* [N][K] of a float type, with memory. */
+static int check_table(const pgee_packed *p, const pgee_tensor *table, const pgee_tensor *scales, const pgee_tensor *sums) {
+  TRY(weights_check(&table, 1));
+  if (p->N != table->shape[0] || p->K != table->shape[1])
+    return fail(PGEE_ARGUMENT, "bytes is [%lld][%lld], expected [%lld][%lld]", (long long)table->shape[0],
+                (long long)table->shape[1], (long long)p->N, (long long)p->K);
+  if (scales || sums)
+    return fail(PGEE_ARGUMENT, "an FP32 weight has no %s", scales ? "scales" : "sums");
+  return PGEE_OK;
+}
+
 int pgee_packed_over(pgee_packed **out, int64_t N, int64_t K, const pgee_tensor *bytes, const pgee_tensor *scales,
                      const pgee_tensor *sums) {
   NEED(out, bytes);
-  if (bytes->dtype != PGEE_S8 && bytes->dtype != PGEE_F32)
+  int table = bytes->ndim == 2;
+  if (!table && bytes->dtype != PGEE_S8 && bytes->dtype != PGEE_F32)
     return fail(PGEE_ARGUMENT, "bytes is %s, expected I8 or F32", pgee_dtype_name(bytes->dtype));
-  pgee_packed made = {.refs = 1, .dtype = bytes->dtype, .K = K, .N = N};
+  pgee_packed made = {.refs = 1, .dtype = table ? PGEE_F32 : bytes->dtype, .K = K, .N = N};
   if (K > 0 && K <= MAX_K && N > 0)
     packed_measure(&made);
-  TRY(check_packed(&made, bytes, scales, sums));
+  TRY(table ? check_table(&made, bytes, scales, sums) : check_packed(&made, bytes, scales, sums));
   pgee_packed *p = mem_new(sizeof *p);
   if (!p)
     return PGEE_MEMORY;
@@ -363,7 +408,8 @@ int pgee_packed_over(pgee_packed **out, int64_t N, int64_t K, const pgee_tensor 
   p->bytes_held = tensor_hold(bytes);
   p->scales_held = tensor_hold(scales);
   p->sums_held = tensor_hold(sums);
-  p->bytes = bytes->data;
+  p->bytes = table ? NULL : bytes->data;
+  p->table = table ? p->bytes_held : NULL;
   p->scales = scales ? scales->data : NULL;
   p->sums = sums ? sums->data : NULL;
   int status = vector_new(&p->zeros_held, PGEE_F32, N);
@@ -386,7 +432,7 @@ static int64_t vector_bytes(const pgee_tensor *t) { return t ? t->shape[0] * pge
 
 int64_t pgee_packed_bytes(const pgee_packed *p) {
   return !p ? 0
-            : vector_bytes(p->bytes_held) + vector_bytes(p->scales_held) + vector_bytes(p->sums_held) +
+            : (p->table ? 0 : vector_bytes(p->bytes_held)) + vector_bytes(p->scales_held) + vector_bytes(p->sums_held) +
                   vector_bytes(p->zeros_held);
 }
 
@@ -416,13 +462,18 @@ int pgee_packed_unpack(pgee_tensor **out, const pgee_packed *p) {
   int64_t kblocks = round_up(p->K, BLOCK_K) / BLOCK_K;
   pgee_tensor *t;
   TRY(pgee_tensor_new(&t, p->dtype, 2, shape));
-  for (int64_t n = 0; n < p->N; n++)
+  for (int64_t n = 0; n < p->N; n++) {
+    if (p->table) {
+      tensor_row_f32((float *)t->data + n * t->stride, p->table, n);
+      continue;
+    }
     for (int64_t k = 0; k < p->K; k++) {
       if (p->dtype == PGEE_S8)
         ((int8_t *)t->data)[n * t->stride + k] = p->bytes[packed_index(n, k, kblocks)];
       else
         ((float *)t->data)[n * t->stride + k] = ((const float *)(p->bytes + n / PANEL * p->panel_bytes))[k * PANEL + n % PANEL];
     }
+  }
   *out = t;
   return PGEE_OK;
 }

@@ -12,7 +12,8 @@ struct pgee_packed {
   int64_t K, N;
   int64_t panel_bytes;                                            /* from one panel of 64 output channels to the next */
   int64_t panels;                                                 /* N / 64 rounded up */
-  const char *bytes;                                              /* the panels, aligned to 64 */
+  const char *bytes;                                              /* the panels, aligned to 64; NULL if there is a table */
+  const pgee_tensor *table;                                       /* NULL, or [N][K] of a float type: rows that are not packed */
   const float *scales;                                            /* [N], s8 only */
   const int32_t *sums;                                            /* [N], s8 only */
   const float *zeros;                                             /* [N] zeros: the bias of a linear that has none */
@@ -20,6 +21,9 @@ struct pgee_packed {
 };
 
 pgee_packed *packed_hold(const pgee_packed *p);
+/* Of a table: a panel as it would be packed, but for what lies beyond N and K. rows: packed_scratch(p) bytes, aligned to 64. */
+void packed_panel(const pgee_packed *p, int64_t panel, float *to, float *rows);
+int64_t packed_scratch(const pgee_packed *p);
 
 /* For all that reads weights: at least one, each [N][K] of one K from 1 to 32768 and of type F32, F16 or BF16, with memory. */
 int weights_check(const pgee_tensor *const *weights, int count);

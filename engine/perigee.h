@@ -278,7 +278,8 @@ typedef struct pgee_packed pgee_packed;
 int pgee_packed_s8(pgee_packed **out, const pgee_tensor *const *weights, int count, const pgee_tensor *s, int per);
 int pgee_packed_f32(pgee_packed **out, const pgee_tensor *const *weights, int count);
 /* Over what pgee_packed_read gave of a weight [N][K]: it is held, not copied. `bytes` aligned to 64 and I8, then scales and sums
- * are needed, or F32, then they are NULL. Sums that no weights have are refused. */
+ * are needed, or F32, then they are NULL. Sums that no weights have are refused. Or `bytes` is the weight itself, [N][K] of any
+ * float type, whose rows stay where they lie, for a table that is used elsewhere too: linears pack its panels as they go. */
 int pgee_packed_over(pgee_packed **out, int64_t N, int64_t K, const pgee_tensor *bytes, const pgee_tensor *scales,
                      const pgee_tensor *sums);
 void pgee_packed_free(pgee_packed *p);

@@ -20,7 +20,7 @@ local out_tensor, out_scales, out_sums = pgee.out "pgee_tensor *", pgee.out "pge
 
 local PER = { row = C.PGEE_PER_ROW, tensor = C.PGEE_PER_TENSOR }
 local DTYPES = { s8 = C.PGEE_S8, f32 = C.PGEE_F32 }
-local known = { per = true, dtype = true, smooth = true }
+local known = { per = true, dtype = true, smooth = true, in_place = true }
 
 -- A list of tensors from a tensor, a list of them, or nested lists of numbers.
 local function weights_of(W, level)
@@ -51,10 +51,18 @@ end
 --   per     "row" (default): one scale for each output channel. "tensor": one for each weight of the list
 --   smooth  F32 [K]: SmoothQuant's factors; W[n][k] * smooth[k] is what is quantized. Not with f32
 -- NaN and infinity are an error that names weight, row and column.
+--   in_place  true: W, a tensor, stays where it lies, and is packed panel by panel whenever it is multiplied by: for a table that is
+--             used elsewhere, too. dtype is "f32"; NaN and infinity are not looked for
 function M.new(W, given)
   given = options.check(given, known, "packed")
   local dtype = options.choice(given.dtype or "s8", DTYPES, "packed: dtype")
   local per = options.choice(given.per or "row", PER, "packed: per")
+  if given.in_place then
+    if given.dtype or given.smooth or given.per or not tensor.is(W) or #W.shape ~= 2 then
+      error("packed: in_place is for a tensor [N][K] as it is", 2)
+    end
+    return M.over({ N = W.shape[1], K = W.shape[2], bytes = W }, 1)
+  end
   local list = weights_of(W, 1)
   local array, count = M.handles(list, "weight")
   if dtype == "s8" then

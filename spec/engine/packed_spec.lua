@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
+local linear = require "perigee.linear"
 local packed = require "perigee.packed"
 local engine = require "spec.support.engine"
 local C = pgee.C
@@ -217,7 +218,11 @@ describe("a packed weight", function()
     refuses("s is F32 [2], expected F32 [3]", W, { smooth = engine.vector(2) })
     refuses("packed: per is the string 'column', expected one of row, tensor", W, { per = "column" })
     refuses("packed: dtype is the string 's4', expected one of f32, s8", W, { dtype = "s4" })
-    refuses("packed has no option smoth, only dtype, per, smooth", W, { smoth = 1 })
+    refuses("packed has no option smoth, only dtype, in_place, per, smooth", W, { smoth = 1 })
+    refuses("packed: in_place is for a tensor [N][K] as it is", { W }, { in_place = true })
+    refuses("packed: in_place is for a tensor [N][K] as it is", W, { in_place = true, dtype = "f32" })
+    refuses("weight 1 is U8, expected F32, F16 or BF16", tensor.new("U8", { 2, 3 }), { in_place = true })
+    assert.error_matches(function() packed.over { N = 3, K = 3, bytes = W } end, "bytes is [2][3], expected [3][3]", 1, true)
     refuses("packed: smooth is for s8 only", W, { dtype = "f32", smooth = engine.vector(3) })
     refuses("weights are nil, expected a tensor", nil)
   end)
@@ -230,6 +235,30 @@ describe("a packed weight", function()
     assert.equal("packed weight s8 [2][2], 4120 bytes", tostring(w))
     assert.error_matches(function() w:multiplier(0) end, "x_scale is 0, expected a positive number")
     assert.error_matches(function() packed.new({ { 1 } }, { dtype = "f32" }):multiplier(1) end, "FP32 weight has no multiplier")
+  end)
+
+  it("in place multiplies as if it was packed, and holds no copy", function()
+    for _, shape in ipairs { { 1, 1 }, { 63, 5 }, { 64, 16 }, { 129, 70 }, { 200, 33 } } do
+      local N, K = unpack(shape)
+      for _, dtype in ipairs { "F32", "F16", "BF16" } do
+        local W, x = tensor.from(engine.matrix(N, K, N):totable(), dtype), engine.matrix(13, K, 9)
+        local own, place = packed.new(W, { dtype = "f32" }), packed.new(W, { in_place = true })
+        assert.equal("f32", place.dtype)
+        assert.is_true(place:unpack():equals(W:f32()))
+        assert.equal(4 * N, place.bytes)
+        assert.is_true(place:parts().bytes:pointer() == W:pointer())
+        local y = engine.same_everywhere(function()
+          return { linear(x, place), linear(x:rows(4, 4), place, { bias = engine.vector(N), activation = "gelu" }) }
+        end)
+        assert.is_true(y[1]:equals(linear(x, own)))
+        assert.is_true(y[2]:equals(linear(x:rows(4, 4), own, { bias = engine.vector(N), activation = "gelu" })))
+        W:release() -- the weight holds it
+        assert.is_true(linear(x, place):equals(y[1]))
+      end
+    end
+    assert.error_matches(function()
+      linear(engine.matrix(1, 3), packed.new(engine.matrix(2, 3), { in_place = true }), { kernel = "onednn" })
+    end, "oneDNN", 1, true)
   end)
 
   it("is freed by name, views keep what they see, and nothing is left", function()

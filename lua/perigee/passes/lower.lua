@@ -44,6 +44,11 @@ end
 
 --- The weights of a linear's parts, packed as they are.
 function lower.packed_f32(memo, parts)
+  if parts[1].in_place then
+    return memo:get("in place " .. parts[1].weight.name, function()
+      return packed.new(parts[1].weight.tensor, { in_place = true })
+    end)
+  end
   local names = {}
   for i, part in ipairs(parts) do
     names[i] = part.name
@@ -105,7 +110,7 @@ function push.linear(p, node, value, c)
     args.x, args.w, args.scale, args.kernel = x.quantize.q, node.packed, node.multiplier, node.kernel or "auto"
     args.zero, args.row_scale, args.row_zero = x.quantize.zero, x.quantize.row_scale, x.quantize.row_zero
   else
-    args.x, args.w, args.kernel = x.y, lower.packed_f32(c.memo, node.parts), c.kernel
+    args.x, args.w, args.kernel = x.y, lower.packed_f32(c.memo, node.parts), node.parts[1].in_place and "auto" or c.kernel
   end
   p:linear(args)
   c.linears[#c.linears + 1] = { node = node, args = args, quantize = node.precision == "int8" and node.inputs[1].quantize or nil }
