@@ -13,6 +13,7 @@
 -- body may yield from a coroutine.
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
+local tasks = require "perigee.tasks"
 local tensor = require "perigee.tensor"
 local C = pgee.C
 
@@ -26,10 +27,9 @@ local PAIRS = {
   rerank = function(a, b) return { query = a, documents = b } end,
 }
 
--- The module of a task.
+-- What perigee.tasks says of a task.
 local function task_of(name)
-  local ok, task = pcall(require, ("perigee.tasks.%s"):format(name))
-  return ok and task or error(("stream: the task is %s, which there is none of"):format(pgee.describe(name)), 0)
+  return tasks[name] or error(("stream: the task is %s, which there is none of"):format(pgee.describe(name)), 0)
 end
 
 ---- From a row to an input --------------------------------------------------------------------------------------------

@@ -6,25 +6,14 @@
 local pgee = require "perigee.ffi"
 local rerank = require "perigee.tasks.rerank"
 
-local function many(given)
-  return type(given) == "table" and given.query == nil and given.documents == nil
-end
-
--- rerank, over one or a list of { query =, documents = }. The batch is that of the last one.
+-- rerank, over one or a list of { query =, documents = }.
 local function run_rerank(model, given, opts)
   if type(given) ~= "table" then
     error(("rerank: expected { query =, documents = { ... } }, or a list of these; got %s"):format(pgee.describe(given)), 0)
-  elseif not many(given) then
+  elseif given.query ~= nil or given.documents ~= nil then
     return rerank.run(model, given.query, given.documents, opts)
   end
-  local list, batch = {}, nil
-  for i, one in ipairs(given) do
-    if type(one) ~= "table" then
-      error(("rerank: input %d is %s, expected { query =, documents = { ... } }"):format(i, pgee.describe(one)), 0)
-    end
-    list[i], batch = rerank.run(model, one.query, one.documents, opts)
-  end
-  return list, batch
+  return rerank.many(model, given, opts)
 end
 
 local tasks = { rerank = { run = run_rerank, forms = rerank.forms, method = "rerank" } }

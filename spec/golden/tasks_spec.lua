@@ -1,4 +1,4 @@
--- Tasks against the reference library's pipelines: spec/golden/tasks, which make_tasks.py makes and says what each answer is from.
+-- Tasks against the pipelines of the reference library: spec/golden/tasks, where make_tasks.py says what each answer is from.
 local cjson = require "cjson"
 local files = require "spec.support.files"
 local models = require "spec.support.models"

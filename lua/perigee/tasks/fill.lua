@@ -165,7 +165,7 @@ function fill.run(encoder, given, opts)
   opts = options.check(opts, KNOWN, "fill", -2)
   local model = encoder.model
   local best = options.integer(opts.best or 5, 1, 2 ^ 31, "fill: best", -2)
-  model:graph "fill-mask" -- errors come first if there is no such head
+  encoder:runner "fill-mask" -- errors come first if there is no such head
   local tokenizer = model:tokenizer()
   if not tokenizer.mask then
     error("fill: the tokenizer has no mask token", 0)

@@ -24,28 +24,41 @@ local function activation(config)
     json.describe(name)), 0)
 end
 
-local function check(query, documents)
-  if type(query) ~= "string" then
-    error(("rerank: the query is %s, expected a text"):format(pgee.describe(query)), 0)
+-- A list of texts, or one.
+local function documents_of(documents, where)
+  if type(documents) == "string" then
+    return { documents }
   elseif type(documents) ~= "table" then
-    error(("rerank: the documents are %s, expected a list of texts"):format(pgee.describe(documents)), 0)
+    error(("%s: the documents are %s, expected a list of texts"):format(where, pgee.describe(documents)), 0)
   end
-  for key in pairs(documents) do
+  for key, text in pairs(documents) do
     if type(key) ~= "number" or key < 1 or key > #documents then
-      error(("rerank: expected a list of texts, found the key %s"):format(tostring(key)), 0)
+      error(("%s: expected a list of texts, found the key %s"):format(where, tostring(key)), 0)
+    elseif type(text) ~= "string" then
+      error(("%s: document %d is %s, expected a text"):format(where, key, pgee.describe(text)), 0)
     end
   end
-  local list = {}
-  for i, text in ipairs(documents) do
-    if type(text) ~= "string" then
-      error(("rerank: document %d is %s, expected a text"):format(i, pgee.describe(text)), 0)
-    end
-    list[i] = { query, text }
-  end
-  return list
+  return documents
 end
 
--- The logit of each document: of several windows the best counts.
+-- Every pair of { query =, documents = }... : { a, b, input =, document = }.
+local function pairs_of(list)
+  local all = {}
+  for i, one in ipairs(list) do
+    local where = list.single and "rerank" or ("rerank: input %d"):format(i)
+    if type(one) ~= "table" then
+      error(("%s is %s, expected { query =, documents = { ... } }"):format(where, pgee.describe(one)), 0)
+    elseif type(one.query) ~= "string" then
+      error(("%s: the query is %s, expected a text"):format(where, pgee.describe(one.query)), 0)
+    end
+    for d, text in ipairs(documents_of(one.documents, where)) do
+      all[#all + 1] = { one.query, text, input = i, document = d, where = ("%s: document %d"):format(where, d) }
+    end
+  end
+  return all
+end
+
+-- The logit of each pair: of several windows the best counts.
 local function best_logits(rows, batch)
   local list = {}
   for input, first, last in batch:groups() do
@@ -58,7 +71,52 @@ local function best_logits(rows, batch)
   return list
 end
 
+local function by_logit(a, b)
+  if a.logit ~= b.logit then
+    return a.logit > b.logit
+  end
+  return a.index < b.index
+end
+
 local KNOWN = { best = true, long = true, tokens = true, stride = true }
+
+--- For modules: the same over a list of { query =, documents = }: a list of lists, in one batch. What that says of a pair has
+-- both, input and document.
+function rerank.many(encoder, list, opts)
+  options.method(encoder, "rerank")
+  opts = options.check(opts, KNOWN, "rerank", -2)
+  local best = options.integer(opts.best, 1, 2 ^ 31, "rerank: best", -2)
+  encoder:runner "classify" -- errors come first if there is no such head
+  local config = encoder.model.config
+  if #config.labels ~= 1 then
+    error(("rerank: the checkpoint has %d labels, expected one, the score"):format(#config.labels), 0)
+  end
+  local apply, all, ranked = activation(config), pairs_of(list), {}
+  local parts, batch = encoder:gather("classify", all, "rerank", {
+    name = function(i) return all[i].where end,
+    cut = opts.long == "windows" and "second" or nil, long = opts.long, tokens = opts.tokens, stride = opts.stride,
+  })
+  for i = 1, #list do
+    ranked[i] = {}
+  end
+  for i, logit in ipairs(best_logits(parts.logits:totable(), batch)) do
+    local pair = all[i]
+    table.insert(ranked[pair.input], { index = pair.document, score = apply({ logit })[1], logit = logit, text = pair[2] })
+  end
+  parts.logits:release()
+  for _, own in ipairs(ranked) do
+    table.sort(own, by_logit)
+    for i = #own, (best or #own) + 1, -1 do
+      own[i] = nil
+    end
+  end
+  for _, report in ipairs { batch.truncated, batch.windows } do
+    for _, entry in ipairs(report) do
+      entry.input, entry.document = all[entry.input].input, all[entry.input].document
+    end
+  end
+  return ranked, batch
+end
 
 --- encoder:rerank(query, documents, options): a list of { index = place in documents, score =, logit =, text = }, best first. The
 -- score is what sentence-transformers' CrossEncoder gives: the logit's sigmoid, unless config.json says otherwise. Second result:
@@ -67,33 +125,8 @@ local KNOWN = { best = true, long = true, tokens = true, stride = true }
 --   long       what becomes of long pairs: "truncate" (default), "error", "windows" of the document, of which the best counts
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common
 function rerank.run(encoder, query, documents, opts)
-  options.method(encoder, "rerank")
-  opts = options.check(opts, KNOWN, "rerank", -2)
-  local best = options.integer(opts.best, 1, 2 ^ 31, "rerank: best", -2)
-  local given, model = check(query, documents), encoder.model
-  model:graph "classify" -- errors come first if there is no such head
-  if #model.config.labels ~= 1 then
-    error(("rerank: the checkpoint has %d labels, expected one, the score"):format(#model.config.labels), 0)
-  end
-  local apply = activation(model.config)
-  local parts, batch = encoder:gather("classify", given, "rerank", {
-    cut = opts.long == "windows" and "second" or nil, long = opts.long, tokens = opts.tokens, stride = opts.stride,
-  })
-  local logits, list = best_logits(parts.logits:totable(), batch), {}
-  parts.logits:release()
-  for i, logit in ipairs(logits) do
-    list[i] = { index = i, score = apply({ logit })[1], logit = logit, text = documents[i] }
-  end
-  table.sort(list, function(a, b)
-    if a.logit ~= b.logit then
-      return a.logit > b.logit
-    end
-    return a.index < b.index
-  end)
-  for i = #list, (best or #list) + 1, -1 do
-    list[i] = nil
-  end
-  return list, batch
+  local ranked, batch = rerank.many(encoder, { { query = query, documents = documents }, single = true }, opts)
+  return ranked[1], batch
 end
 
 return rerank

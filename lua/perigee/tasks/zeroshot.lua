@@ -102,7 +102,8 @@ local function sorted(labels, list)
 end
 
 --- encoder:zeroshot(texts, { labels = { ... }, ... }): for each text { labels = best first, scores = }. One text (not in a list)
--- gives one answer. Second result: the batch, of one pair for each text and label. Options:
+-- gives one answer. Second result: the batch, of one pair for each text and label; what it says of a pair has both, input and
+-- label. Options:
 --   labels     names to choose from
 --   template   the sentence that a label makes, with {} in its place; "This example is {}."
 --   multi      false: one label fits, the scores add up to 1. true: each for itself, entailment against contradiction
@@ -114,7 +115,7 @@ function zeroshot.run(encoder, given, opts)
   if not single and type(given) ~= "table" then
     error(("zeroshot: expected a text or a list of texts; got %s"):format(pgee.describe(given)), 0)
   end
-  encoder.model:graph "classify" -- errors come first if there is no such head
+  encoder:runner "classify" -- errors come first if there is no such head
   local entails, contradicts = places(encoder.model.config)
   local texts = single and { given } or given
   local list, batch = classify.logits(encoder, pairs_of(texts, read), "zeroshot", {
@@ -123,6 +124,11 @@ function zeroshot.run(encoder, given, opts)
     end,
     cut = "first", long = read.given.long, tokens = read.given.tokens, stride = read.given.stride,
   })
+  for _, report in ipairs { batch.truncated, batch.windows } do
+    for _, entry in ipairs(report) do
+      entry.input, entry.label = math.floor((entry.input - 1) / #read.labels) + 1, (entry.input - 1) % #read.labels + 1
+    end
+  end
   local answers = {}
   for i = 1, #texts do
     answers[i] = sorted(read.labels, judge(list, (i - 1) * #read.labels, read, entails, contradicts))
