@@ -64,10 +64,33 @@ def gelu(name, tail, c, degree):
     table(name + "_odd", None, q[1::2])
 
 
+def gelu_pieces(name, tail):
+    """a tail(a) in quadratic pieces: z = 1.25 a + 2 lies in piece i = its bits from 2^20 on, eight 1/4 wide, eight 1/2, the last 0."""
+    f, pieces, worst = lambda z: (z - 2) / 1.25 * tail((z - 2) / 1.25), [], 0
+    for i in range(15):
+        z0, z1 = (2 + i / 4, 2.25 + i / 4) if i < 8 else (i / 2, i / 2 + 0.5)
+        z = lambda t: z0 + (t + 1) * (z1 - z0) / 2
+        p = polynomial.Polynomial(minimax(lambda t: f(z(t)), np.ones_like, 2))
+        p = np.float32(p(polynomial.Polynomial([-(z1 + z0) / (z1 - z0), 2 / (z1 - z0)])).coef)
+        t = z(np.linspace(-1, 1, 1001))
+        pieces.append(p)
+        worst = max(worst, np.max(np.abs(polynomial.polyval(t, p.astype(float)) - f(t))))
+    print(f"/* error {max(worst, f(7.5)):.2g} */")
+    print(f"_Alignas(64) static const float {name}[3][16] = {{")
+    for power in (2, 1, 0):
+        values = [float(p[power]).hex().replace("0000000p", "p") + "f" for p in pieces] + ["0"]
+        print("  {" + "".join(("\n    " if i % 4 == 0 else " ") + v + "," for i, v in enumerate(values)) + "\n  },")
+    print("};")
+
+
 print("""/* coefficients.h: the polynomials of functions.h, highest power first. Printed by coefficients.py. */
 /* clang-format off */""")
-gelu("gelu_erf", lambda a: erfc(a / math.sqrt(2)) / 2, 16 / 3, 15)
-gelu("gelu_tanh", lambda a: (1 - np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a ** 3))) / 2, 16 / 3, 16)
+erf_tail = lambda a: erfc(a / math.sqrt(2)) / 2
+tanh_tail = lambda a: (1 - np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a ** 3))) / 2
+gelu("gelu_erf", erf_tail, 16 / 3, 15)
+gelu("gelu_tanh", tanh_tail, 16 / 3, 16)
+gelu_pieces("gelu_erf_pieces", erf_tail)
+gelu_pieces("gelu_tanh_pieces", tanh_tail)
 
 # exp(r) = 1 + r + r^2 P(r), |r| <= ln(2) / 2
 h = math.log(2) / 2 * 1.0001

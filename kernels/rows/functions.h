@@ -76,10 +76,22 @@ INLINE v16 vgelu_tanh(v16 x) { GELU(x, gelu_tanh); }
 /* x / (1 + exp(-slope x)): x times the logistic function of slope x. */
 INLINE v16 vsilu(v16 x, float slope) { return vdiv(x, vadd(vexp(vmin(vsplat(88), vmul(vsplat(-slope), x))), vsplat(1))); }
 
+/* What 8 bits can see of it: max(0, x) - P(z), of quadratic pieces that the highest bits of z = 1.25 a + 2 choose. */
+INLINE v16 gelu_pieces(v16 x, const float (*c)[16]) {
+  v16 z = vmin(vsplat(7.75f), vfma(vabs(x), vsplat(1.25f), vsplat(2)));
+  v16 p = vfma(vfma(vpick(c[0], z), z, vpick(c[1], z)), z, vpick(c[2], z));
+  return vsub(vmax(vsplat(0), x), p);
+}
+
+/* Added to GELU's number where the result is only stored in 8 bits. */
+enum { IN_U8 = 16 };
+
 INLINE v16 activate(v16 x, int activation) {
   switch (activation) {
   case PGEE_GELU: return vgelu(x);
   case PGEE_GELU_TANH: return vgelu_tanh(x);
+  case PGEE_GELU + IN_U8: return gelu_pieces(x, gelu_erf_pieces);
+  case PGEE_GELU_TANH + IN_U8: return gelu_pieces(x, gelu_tanh_pieces);
   case PGEE_RELU: return vmax(vsplat(0), x);
   case PGEE_TANH: return vtanh(x);
   case PGEE_QUICK_GELU: return vsilu(x, 1.702f);

@@ -83,6 +83,14 @@ INLINE v16 vexponent(v16 x) {
   return (v16){_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x.a), 23)),
                _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x.b), 23))};
 }
+/* vpermps looks at three bits; the fourth comes to be the sign. */
+INLINE __m256 pick8(const float *table, __m256 x) {
+  __m256i bits = _mm256_castps_si256(x), i = _mm256_srli_epi32(bits, 20);
+  __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table), i),
+         high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + 8), i);
+  return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(bits, 8)));
+}
+INLINE v16 vpick(const float *table, v16 x) { return (v16){pick8(table, x.a), pick8(table, x.b)}; }
 
 /* Lanes i and i + 8, i + 4, i + 2, i + 1. */
 #define REDUCE(x, by8, by4)                                               \

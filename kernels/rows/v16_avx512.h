@@ -40,6 +40,9 @@ INLINE v16 vless(v16 a, v16 b, v16 x, v16 y) { return _mm512_mask_blend_ps(_mm51
 INLINE v16 vnan(v16 x, v16 y) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), y, x); }
 INLINE v16 vfirst(v16 a, v16 b, int n) { return n == 16 ? a : _mm512_mask_blend_ps(lanes(n), b, a); }
 INLINE v16 vexponent(v16 a) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a), 23)); }
+INLINE v16 vpick(const float *table, v16 a) {
+  return _mm512_permutexvar_ps(_mm512_srli_epi32(_mm512_castps_si512(a), 20), _mm512_loadu_ps(table));
+}
 
 /* Lanes i and i + 8, i + 4, i + 2, i + 1. */
 #define REDUCE(a, by8, by4)                                                \

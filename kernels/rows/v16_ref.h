@@ -132,6 +132,12 @@ INLINE v16 vexponent(v16 a) {
   return a;
 }
 
+/* Of sixteen values the one whose number is the lowest bit of a's exponent and the three highest of its fraction. */
+INLINE v16 vpick(const float *table, v16 a) {
+  EACH a.x[i] = table[bits_of(a.x[i]) >> 20 & 15];
+  return a;
+}
+
 /* Lane i with i + 8, then i + 4, i + 2, i + 1. */
 INLINE float vsum(v16 a) {
   for (int h = 8; h; h /= 2)

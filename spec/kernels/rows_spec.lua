@@ -17,6 +17,8 @@ local C = require("spec.support.native").cdef [[
   void spec_rows_error(const rows_case *c, double *y, double *q);
   float spec_exp(float x);
   float spec_activate(int isa, float x, int activation);
+  double spec_error_in_u8(int isa, int activation, float limit, float step);
+  int spec_activate_u8(int isa, float x, int activation);
   double spec_function_error(int activation, float limit, uint32_t stride);
   void spec_widen(int isa, int dtype, float *y);
 ]]
@@ -213,6 +215,13 @@ describe("row operators", function()
             assert.equal(60, f(60))
             assert.is_true(math.abs(f(-60)) < 1e-20 and f(-1) < -0.1)
           end
+          for x, want in pairs { [inf] = tanh and 101 or 255, [50.3] = tanh and 101 or 150, [0] = 100 } do
+            assert.equal(want, C.spec_activate_u8(isa, x, activation))
+          end
+          if activation <= C.PGEE_TANH then
+            assert.equal(tanh and 99 or 100, C.spec_activate_u8(isa, -inf, activation))
+          end
+          assert.equal(0, C.spec_activate_u8(isa, nan, activation))
         end
       end)
     end)
@@ -248,6 +257,10 @@ describe("row operators", function()
       assert(C.spec_function_error(activation, 1e30, 1009) <= 1.3e-7, tostring(C.spec_function_error(activation, 1e30, 1009)))
     end
     assert(C.spec_function_error(C.PGEE_GELU, 1e30, 1009) > 5e-8)
+    for activation = C.PGEE_GELU, C.PGEE_GELU_TANH do
+      local most = C.spec_error_in_u8(C.PGEE_REF, activation, 6, 1 / 4096)
+      assert(most <= 40 and most > 20, most)
+    end
   end)
 
   it("define exp below and at the ends", function()

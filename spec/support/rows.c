@@ -365,6 +365,40 @@ PUBLIC float spec_activate(int isa, float x, int activation) {
   return y;
 }
 
+/* The largest error of an ISA's epilogue where only u8 is stored, in millionths: u8 is 128 more than how far activation(x) is off,
+ * from -limit to limit by `step`. */
+PUBLIC double spec_error_in_u8(int isa, int activation, float limit, float step) {
+  float bias = -0.0f, mul = 1e6f;
+  uint8_t q;
+  double most = 0;
+  for (float x = -limit; x <= limit; x += step) {
+    float residual = (float)-activated(x, activation);
+    epilogue e = {.bias = &bias,
+                  .activation = activation,
+                  .residual = &residual,
+                  .ld_residual = 1,
+                  .q = &q,
+                  .ldq = 1,
+                  .q_mul = &mul,
+                  .q_zero = 128,
+                  .q_lo = -128,
+                  .q_hi = 127};
+    kernels_for(isa)->epilogue_f32(&e, &x, 1, 0, 1, 0, 1);
+    see(&most, fabs(q - 128.0));
+  }
+  return most;
+}
+
+/* activation(x) by an ISA's epilogue, quantized with scale 1 and zero 100. */
+PUBLIC int spec_activate_u8(int isa, float x, int activation) {
+  float bias = -0.0f, mul = 1;
+  uint8_t q;
+  epilogue e = {
+      .bias = &bias, .activation = activation, .q = &q, .ldq = 1, .q_mul = &mul, .q_zero = 100, .q_lo = -100, .q_hi = 155};
+  kernels_for(isa)->epilogue_f32(&e, &x, 1, 0, 1, 0, 1);
+  return q;
+}
+
 /* The largest error over every `stride`-th float up to `limit` in magnitude: of exp and tanh in units of the last place where
  * the result is normal, of GELU relative to max(1, |x|). activation -1 is exp. */
 PUBLIC double spec_function_error(int activation, float limit, uint32_t stride) {
