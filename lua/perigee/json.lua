@@ -31,8 +31,11 @@ function M.text(path)
   return text, why and "cannot read '" .. path .. "': " .. why
 end
 
-local function read(path, open, kind)
-  local text, why = M.text(path)
+local function read(path, open, kind, text)
+  local why
+  if not text then
+    text, why = M.text(path)
+  end
   if not text then
     error(why, 0)
   end
@@ -46,9 +49,9 @@ local function read(path, open, kind)
   return value
 end
 
---- The file's one object, as a table.
-function M.object(path)
-  return read(path, "{", "an object")
+--- The file's one object, as a table; of `text`, where that is given.
+function M.object(path, text)
+  return read(path, "{", "an object", text)
 end
 
 --- The file's one list, as a table.

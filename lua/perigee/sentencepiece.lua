@@ -1,0 +1,387 @@
+--- SentencePiece models (sentencepiece.bpe.model, spiece.model, tokenizer.model): read, and made into what a tokenizer.json with
+-- the same tokenizer says, as the reference library converts them.
+--
+--   local m = sentencepiece.read "sentencepiece.bpe.model"          -- pieces and settings as they are in the file
+--   local file = sentencepiece.file(m, "XLMRobertaTokenizer", {})   -- as unigram.file gives a tokenizer.json
+--
+-- The file is one protocol buffer (sentencepiece_model.proto). What the reader does not know it skips; what is cut short, or of
+-- another kind than it should be, is an error. Only Unigram models: others are an error that names their type.
+--
+-- Forms, by the checkpoint's tokenizer_class:
+--   XLMRobertaTokenizer  ids are fairseq's: <s> <pad> </s> <unk>, then the pieces from the fourth on, and <mask> at the end
+--   CamembertTokenizer   <s>NOTUSED <pad> </s>NOTUSED <unk> <unk>NOTUSED, then the pieces from the second on, and <mask>
+--   XLNetTokenizer       ids are the model's; without accents; <sep> and <cls> at the end
+--   others               ids are the model's, text is treated as the model says, and nothing is put around it
+local bit = require "bit"
+local ffi = require "ffi"
+local json = require "perigee.json"
+local band, bor, lshift, rshift = bit.band, bit.bor, bit.lshift, bit.rshift
+
+local M = {}
+
+local SPACE = "\226\150\129" -- U+2581, which stands for ' '
+local NORMAL, USER_DEFINED = 1, 4
+local MODEL_TYPES = { "UNIGRAM", "BPE", "WORD", "CHAR" }
+
+local function fail(...)
+  error(string.format(...), 0)
+end
+
+-- ---- Protocol buffers --------------------------------------------------------------------------------------------------------
+
+-- Messages are tables by field number: { name, kind }. Kinds are wire types, or messages.
+local VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+local INT, BOOL, FLOAT, TEXT = "an int", "a bool", "a float", "a string"
+local WIRE = { [INT] = VARINT, [BOOL] = VARINT, [FLOAT] = FIXED32, [TEXT] = BYTES }
+
+local PIECE = { [1] = { "piece", TEXT }, [2] = { "score", FLOAT }, [3] = { "type", INT } }
+local TRAINER = {
+  [3] = { "model_type", INT }, [24] = { "treat_whitespace_as_suffix", BOOL }, [35] = { "byte_fallback", BOOL },
+  [40] = { "unk_id", INT }, [45] = { "unk_piece", TEXT },
+}
+local NORMALIZER = {
+  [2] = { "precompiled_charsmap", TEXT }, [3] = { "add_dummy_prefix", BOOL }, [4] = { "remove_extra_whitespaces", BOOL },
+  [5] = { "escape_whitespaces", BOOL },
+}
+local MODEL = { [1] = { "pieces", PIECE }, [2] = { "trainer", TRAINER }, [3] = { "normalizer", NORMALIZER } }
+
+-- A position in bytes: s[at] to s[stop - 1] are left.
+local function truncated(r)
+  fail("'%s': byte %d: the file is cut short, or is no SentencePiece model", r.path, r.at)
+end
+
+-- The low 32 bits of a number, signed, and whether there are more.
+local function varint(r)
+  local s, low, more = r.s, 0, false
+  for i = 0, 9 do
+    if r.at >= r.stop then
+      truncated(r)
+    end
+    local byte = s[r.at]
+    r.at = r.at + 1
+    local value = band(byte, 127)
+    if i < 5 then
+      low = bor(low, lshift(value, 7 * i))
+    end
+    more = more or i == 4 and value > 15 or i > 4 and value > 0
+    if byte < 128 then
+      return low, more
+    end
+  end
+  return fail("'%s': byte %d: a number of more than 10 bytes; expected a SentencePiece model", r.path, r.at)
+end
+
+-- Takes `count` bytes.
+local function take(r, count, more)
+  if more or count < 0 or count > r.stop - r.at then
+    truncated(r)
+  end
+  r.at = r.at + count
+  return r.at - count
+end
+
+local function skip(r, wire)
+  if wire == VARINT then
+    varint(r)
+  elseif wire == FIXED64 then
+    take(r, 8)
+  elseif wire == FIXED32 then
+    take(r, 4)
+  elseif wire == BYTES then
+    take(r, varint(r))
+  else
+    fail("'%s': byte %d: a field of wire type %d; expected a SentencePiece model", r.path, r.at, wire)
+  end
+end
+
+local float = ffi.new "float[1]"
+
+local function value(r, kind)
+  if kind == FLOAT then
+    ffi.copy(float, r.s + take(r, 4), 4)
+    return float[0]
+  elseif kind == TEXT then
+    local count, more = varint(r)
+    return ffi.string(r.s + take(r, count, more), count)
+  end
+  local low, more = varint(r)
+  if kind == BOOL then
+    return low ~= 0 or more
+  end
+  return low
+end
+
+-- Calls found(field, stop) at the value of each field up to `stop` that `message` has; for one that is a message, where it ends.
+local function each(r, message, stop, found)
+  local outer = r.stop
+  r.stop = stop
+  while r.at < stop do
+    local tag, more = varint(r)
+    local field, wire = message[rshift(tag, 3)], band(tag, 7)
+    if more or rshift(tag, 3) == 0 then
+      fail("'%s': byte %d: a field without a number; expected a SentencePiece model", r.path, r.at)
+    elseif not field then
+      skip(r, wire)
+    elseif wire ~= (WIRE[field[2]] or BYTES) then
+      fail("'%s': byte %d: '%s' has wire type %d, expected %d", r.path, r.at, field[1], wire, WIRE[field[2]] or BYTES)
+    else
+      local inner
+      if not WIRE[field[2]] then
+        local count, too_many = varint(r)
+        inner = take(r, count, too_many) + count
+        r.at = inner - count
+      end
+      found(field, inner)
+    end
+  end
+  r.stop = outer
+end
+
+-- ---- The model ---------------------------------------------------------------------------------------------------------------
+
+local function count_pieces(r)
+  local count = 0
+  each(r, { [1] = MODEL[1] }, r.stop, function(_, stop)
+    count, r.at = count + 1, stop
+  end)
+  r.at = 0
+  return count
+end
+
+local function read_fields(r, into)
+  return function(field)
+    into[field[1]] = value(r, field[2])
+  end
+end
+
+local function check(m)
+  local kind = MODEL_TYPES[m.trainer.model_type]
+  if kind ~= "UNIGRAM" then
+    fail("'%s': a SentencePiece model of type %s, expected UNIGRAM", m.path, kind or tostring(m.trainer.model_type))
+  elseif m.count == 0 then
+    fail("'%s': the file is cut short, or is no SentencePiece model: it has no pieces", m.path)
+  elseif m.trainer.unk_id < 0 or m.trainer.unk_id >= m.count then
+    fail("'%s': the unknown piece is %d of %d", m.path, m.trainer.unk_id, m.count)
+  elseif m.trainer.treat_whitespace_as_suffix then
+    fail("'%s': spaces as suffixes (treat_whitespace_as_suffix) are not supported", m.path)
+  end
+  return m
+end
+
+--- A model: { path, pieces = list of strings, scores, types (arrays from 0), count, trainer =, normalizer = }, these with the
+-- fields above. text: of the file, where it has been read.
+function M.read(path, text)
+  local why
+  if not text then
+    text, why = json.text(path)
+  end
+  if not text then
+    fail("%s", why)
+  end
+  local r = { path = path, s = ffi.cast("const uint8_t *", text), at = 0, stop = #text }
+  local count = count_pieces(r)
+  local m = {
+    path = path, count = 0, pieces = {}, scores = ffi.new("float[?]", count), types = ffi.new("int32_t[?]", count),
+    trainer = { model_type = 1, unk_id = 0, unk_piece = "<unk>" },
+    normalizer = { add_dummy_prefix = true, remove_extra_whitespaces = true, escape_whitespaces = true },
+  }
+  local piece = {}
+  local read = { pieces = read_fields(r, piece), trainer = read_fields(r, m.trainer), normalizer = read_fields(r, m.normalizer) }
+  each(r, MODEL, #text, function(field, stop)
+    piece.piece, piece.score, piece.type = "", 0, NORMAL
+    each(r, field[2], stop, read[field[1]])
+    if field[2] == PIECE then
+      m.pieces[m.count + 1], m.scores[m.count], m.types[m.count] = piece.piece, piece.score, piece.type
+      m.count = m.count + 1
+    end
+  end)
+  return check(m)
+end
+
+-- ---- As a tokenizer.json -------------------------------------------------------------------------------------------------------
+
+-- Pieces and scores for C, as perigee.unigram has them: `before`, the model's from the piece `first` on (from 0), `behind`.
+local function vocabulary(m, before, first, behind)
+  local texts, count = {}, #before + m.count - first + #behind
+  local ends, scores = ffi.new("int64_t[?]", count), ffi.new("double[?]", count)
+  local size = 0
+  local function add(text, score)
+    local i = #texts
+    texts[i + 1], size = text, size + #text
+    ends[i], scores[i] = size, score
+  end
+  for _, piece in ipairs(before) do
+    add(piece[1], piece[2] or 0)
+  end
+  for i = first, m.count - 1 do
+    add(m.pieces[i + 1], m.scores[i])
+  end
+  for _, piece in ipairs(behind) do
+    add(piece[1], piece[2] or 0)
+  end
+  return { bytes = table.concat(texts), ends = ends, scores = scores, count = count, texts = texts }
+end
+
+-- A template such as "<s>:0 $A:0 </s>:0", whose names are keys of `special`.
+local function template(text, special)
+  local list = {}
+  for name, type_id in text:gmatch "(%S+):(%d)" do
+    local kind = name:sub(1, 1) == "$" and "Sequence" or "SpecialToken"
+    list[#list + 1] = { [kind] = { id = kind == "Sequence" and name:sub(2) or special[name], type_id = tonumber(type_id) } }
+  end
+  return list
+end
+
+local function id_of(vocab, text, path)
+  for id = vocab.count, 1, -1 do -- of equal pieces the last counts
+    if vocab.texts[id] == text then
+      return id - 1
+    end
+  end
+  fail("'%s': the model has no piece '%s'", path, text)
+end
+
+local function templates(m, vocab, special, single, pair)
+  local tokens = {}
+  for name in pair:gmatch "([%l_]+):%d" do
+    local text = special[name]
+    tokens[text] = { id = text, ids = { id_of(vocab, text, m.path) }, tokens = { text } }
+  end
+  return {
+    type = "TemplateProcessing", single = template(single, special), pair = template(pair, special), special_tokens = tokens,
+  }
+end
+
+local SPECIAL = { "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token" }
+
+-- Special tokens, each once; the mask takes the space before it.
+local function added_tokens(special)
+  local list, seen = {}, {}
+  for _, key in ipairs(SPECIAL) do
+    local text = special[key]
+    if text and not seen[text] then
+      seen[text] = true
+      list[#list + 1] = {
+        content = text, special = true, normalized = false, single_word = false, lstrip = key == "mask_token", rstrip = false,
+      }
+    end
+  end
+  return list
+end
+
+local function charsmap(m)
+  local blob = m.normalizer.precompiled_charsmap
+  return blob and blob ~= "" and { type = "Precompiled", blob = blob } or nil
+end
+
+local function metaspace(split)
+  return { type = "Metaspace", replacement = SPACE, prepend_scheme = "always", split = split }
+end
+
+local function words()
+  return { type = "Sequence", pretokenizers = { { type = "WhitespaceSplit" }, metaspace(true) } }
+end
+
+local function model(m, vocab, unk)
+  return { type = "Unigram", vocab = vocab, unk_id = unk, byte_fallback = m.trainer.byte_fallback or false }
+end
+
+local function with_defaults(special, defaults)
+  local all = {}
+  for key, text in pairs(defaults) do
+    all[key] = special[key] or text
+  end
+  return all
+end
+
+local FAIRSEQ = { bos_token = "<s>", eos_token = "</s>", sep_token = "</s>", cls_token = "<s>", unk_token = "<unk>",
+  pad_token = "<pad>", mask_token = "<mask>" }
+
+local function fairseq(m, s, before, first)
+  local vocab = vocabulary(m, before, first, { { s.mask_token } })
+  local file = {
+    model = model(m, vocab, 3), normalizer = charsmap(m), pre_tokenizer = words(), decoder = metaspace(true),
+    added_tokens = added_tokens(s),
+    post_processor = templates(m, vocab, s, "bos_token:0 $A:0 eos_token:0",
+      "bos_token:0 $A:0 eos_token:0 eos_token:0 $B:0 eos_token:0"),
+  }
+  file.model.byte_fallback = false
+  return file
+end
+
+local FORMS = {}
+
+function FORMS.XLMRobertaTokenizer(m, special)
+  local s = with_defaults(special, FAIRSEQ)
+  return fairseq(m, s, { { s.bos_token }, { s.pad_token }, { s.eos_token }, { s.unk_token } }, 3)
+end
+
+function FORMS.CamembertTokenizer(m, special)
+  local s = with_defaults(special, FAIRSEQ)
+  local before = { { "<s>NOTUSED" }, { s.pad_token }, { "</s>NOTUSED" }, { s.unk_token }, { "<unk>NOTUSED", -100 } }
+  return fairseq(m, s, before, 1)
+end
+
+local XLNET = { bos_token = "<s>", eos_token = "</s>", sep_token = "<sep>", cls_token = "<cls>", unk_token = "<unk>",
+  pad_token = "<pad>", mask_token = "<mask>" }
+
+function FORMS.XLNetTokenizer(m, special)
+  local s, vocab = with_defaults(special, XLNET), vocabulary(m, {}, 0, {})
+  local steps = {
+    { type = "Replace", pattern = { String = "``" }, content = '"' },
+    { type = "Replace", pattern = { String = "''" }, content = '"' },
+    { type = "NFKD" }, { type = "StripAccents" }, charsmap(m),
+  }
+  return {
+    model = model(m, vocab, m.trainer.unk_id), normalizer = { type = "Sequence", normalizers = steps },
+    pre_tokenizer = words(), decoder = metaspace(true), added_tokens = added_tokens(s),
+    post_processor = templates(m, vocab, s, "$A:0 sep_token:0 cls_token:2",
+      "$A:0 sep_token:0 $B:1 sep_token:1 cls_token:2"),
+  }
+end
+
+-- As the model's own settings say.
+local function plain(m, special)
+  local n, steps = m.normalizer, { charsmap(m) }
+  local function replace(kind, pattern, content)
+    steps[#steps + 1] = { type = "Replace", pattern = { [kind] = pattern }, content = content }
+  end
+  for i = 0, m.count - 1 do
+    if m.types[i] == USER_DEFINED then
+      fail("'%s': user-defined pieces, such as '%s', are not supported", m.path, m.pieces[i + 1])
+    end
+  end
+  if n.remove_extra_whitespaces then
+    replace("Regex", "\\A +| +\\z", "")
+    replace("Regex", " {2,}", " ")
+  end
+  if n.escape_whitespaces then
+    replace("String", " ", SPACE)
+  end
+  local decoders = { { type = "Replace", pattern = { String = SPACE }, content = " " } }
+  if m.trainer.byte_fallback then
+    decoders[#decoders + 1] = { type = "ByteFallback" }
+  end
+  if n.add_dummy_prefix or m.trainer.byte_fallback then
+    decoders[#decoders + 1] = { type = "Fuse" }
+  end
+  if n.add_dummy_prefix then
+    replace("Regex", "\\A" .. SPACE, SPACE .. SPACE)
+    decoders[#decoders + 1] = { type = "Strip", content = " ", start = 1, stop = 0 }
+  end
+  return {
+    model = model(m, vocabulary(m, {}, 0, {}), m.trainer.unk_id), normalizer = { type = "Sequence", normalizers = steps },
+    pre_tokenizer = n.add_dummy_prefix and metaspace(false) or nil, decoder = { type = "Sequence", decoders = decoders },
+    added_tokens = added_tokens(special),
+  }
+end
+
+--- What a tokenizer.json of this tokenizer would say, decoded as by unigram.file, but that added tokens have no ids, and that the
+-- blob of a normalizer of type Precompiled is in its field `blob`.
+-- class: the checkpoint's tokenizer_class; special: texts of special tokens by key, such as { mask_token = "<mask>" }.
+function M.file(m, class, special)
+  local form = FORMS[(class or ""):gsub("Fast$", "")] or plain
+  return form(m, special or {})
+end
+
+return M
