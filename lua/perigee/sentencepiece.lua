@@ -198,7 +198,7 @@ function M.read(path, text)
   return check(m)
 end
 
--- ---- As a tokenizer.json -------------------------------------------------------------------------------------------------------
+-- ---- As a tokenizer.json ------------------------------------------------------------------------------------------------
 
 -- Pieces and scores for C, as perigee.unigram has them: `before`, the model's from the piece `first` on (from 0), `behind`.
 local function vocabulary(m, before, first, behind)
