@@ -294,7 +294,7 @@ static int read_file(pgee_safetensors *f, const char *path, int copy) {
   f->strings = mem_new(header);
   if (!f->strings)
     return PGEE_MEMORY;
-  json j = {path, 8, text, text, text + header, f->strings};
+  json j = {.path = path, .offset = 8, .start = text, .at = text, .end = text + header, .strings = f->strings};
   TRY(json_utf8(&j));
   return read_header(&j, f);
 }

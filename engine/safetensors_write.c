@@ -257,7 +257,7 @@ static int writing_header(writing *w, const char *path, const char *const *metad
   TRY(t->status);
   for (int i = 0; i < 8; i++)
     t->bytes[i] = (char)((uint64_t)(t->count - 8) >> 8 * i);
-  const json j = {path, 8, t->bytes + 8, t->bytes + 8, t->bytes + t->count, NULL};
+  const json j = {.path = path, .offset = 8, .start = t->bytes + 8, .at = t->bytes + 8, .end = t->bytes + t->count};
   return json_utf8(&j);
 }
 
@@ -364,12 +364,15 @@ static int check_sums(const pgee_safetensors *f, sums *s) {
 /* What is read by whole lines of 64 bytes must have them. */
 static int check_lines(const pgee_safetensors *f) {
   const char *path = f->file->path;
-  if (f->file->bytes % 64 != 0 || (f->data - f->file->data) % 64 != 0)
+  if (f->file->bytes % LINE != 0 || (f->data - f->file->data) % LINE != 0)
     return fail(PGEE_FORMAT, "'%s': its data is %lld bytes at %lld, expected multiples of 64", path, (long long)f->data_bytes,
                 (long long)(f->data - f->file->data));
   for (int64_t i = 0; i < f->tensors.count; i++) {
     const entry *e = list_at(&f->tensors, i);
-    if (e->begin % 64 != 0 && !is_filler(e->name))
+    if (is_filler(e->name) && (e->type->dtype != PGEE_U8 || e->count >= LINE))
+      return fail(PGEE_FORMAT, "'%s': the filler '%s' is %lld of %s, expected fewer than %d of U8", path, e->name,
+                  (long long)e->count, e->type->name, LINE);
+    if (e->begin % LINE != 0 && !is_filler(e->name))
       return fail(PGEE_FORMAT, "'%s': tensor '%s' begins at %lld, expected a multiple of 64", path, e->name, (long long)e->begin);
   }
   return PGEE_OK;

@@ -258,6 +258,28 @@ function Artifact:memory()
   return held
 end
 
+local function select_kernels(self, given)
+  options.method(self, "select")
+  local chosen = { fresh = true }
+  for key, value in pairs(given or {}) do
+    chosen[key] = value
+  end
+  local weights = {}
+  for _, linear in ipairs(self:runner(self.task).lowered.linears) do
+    weights[#weights + 1] = linear.args.w.dtype == "s8" and linear.args.w or nil
+  end
+  self.choices = require("perigee.passes.select").run(weights, chosen)
+  self:release_runners()
+  return self.choices
+end
+
+--- a:select(options): times the kernels of its linears on this machine and uses what is faster; the bits stay. Opening never times
+-- and takes our own. The options are those of passes/select.lua's run. Returns what it chose.
+function Artifact:select(given)
+  local choices = raise(select_kernels, self, given)
+  return choices
+end
+
 --- Frees what running holds. It is made again when it is needed.
 function Artifact:release()
   self:release_runners()
@@ -313,6 +335,10 @@ end
 
 local KNOWN = { verify = true, copy = true, max_tokens = true, budget = true }
 
+local function flag(given, key)
+  return options.boolean(given[key], "open: " .. key, -2)
+end
+
 local function check_format(self)
   local format = self.file:metadata "perigee.format"
   if not format then
@@ -350,15 +376,17 @@ local function open(path, given)
   if type(path) ~= "string" or path == "" or path:find "%z" then
     error(("open: the file is %s, expected a path"):format(pgee.describe(path)), 0)
   end
+  local verify, copy = flag(given, "verify"), flag(given, "copy")
   local self = {
-    dir = path, file = safetensors.open(path, { copy = given.copy or nil }), budget = given.budget,
-    tensors = {}, packed = {}, runners = {},
+    dir = path, file = safetensors.open(path, { copy = copy }), tensors = {}, packed = {}, runners = {},
+    budget = options.integer(given.budget, 1, 2 ^ 31 - 1, "open: budget", -2),
   }
   self.model = self
   setmetatable(self, Artifact)
   check_format(self)
-  self.file:verify((given.verify or given.copy) and -1 or SMALL)
+  self.file:verify((verify or copy) and -1 or SMALL)
   read_model(self)
+  self.limit = options.integer(given.max_tokens, 2, self.positions, "open: max_tokens", -2) or self.limit
   return self
 end
 

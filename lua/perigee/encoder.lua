@@ -151,6 +151,18 @@ function Encoder:stream(rows, given)
   return iterator
 end
 
+--- How a text, or a pair, is cut into tokens: { ids =, types =, pieces =, offsets =, dropped = how many the limit cut off }.
+function Encoder:tokens(text, pair)
+  raise(options.method, self, "tokens")
+  local own = raise(self.model.tokenizer, self.model)
+  local encoded = raise(own.encode, own, text, pair, { max_tokens = self.model.limit })
+  encoded.pieces = {}
+  for i, id in ipairs(encoded.ids) do
+    encoded.pieces[i] = own:piece(id)
+  end
+  return encoded
+end
+
 --- Bytes held: { weights = packed weights, workspace = of the runners }.
 function Encoder:memory()
   raise(options.method, self, "memory")

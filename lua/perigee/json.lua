@@ -61,6 +61,9 @@ end
 
 -- The shortest digits that read back as the same number.
 local function digits(number)
+  if number % 1 == 0 and math.abs(number) < 2 ^ 53 then
+    return ("%.0f"):format(number)
+  end
   for precision = 1, 17 do
     local text = ("%." .. precision .. "g"):format(number)
     if tonumber(text) == number then

@@ -178,18 +178,6 @@ function Model:tokenizer()
   return self.tokens_of
 end
 
---- How a text, or a pair, is cut into tokens: { ids =, types =, pieces =, offsets =, dropped = how many the limit cut off }.
-function Model:tokens(text, pair)
-  raise(options.method, self, "tokens")
-  local own = raise(Model.tokenizer, self)
-  local encoded = raise(own.encode, own, text, pair, { max_tokens = self.limit })
-  encoded.pieces = {}
-  for i, id in ipairs(encoded.ids) do
-    encoded.pieces[i] = own:piece(id)
-  end
-  return encoded
-end
-
 --- How hidden states become one vector: { modes =, normalize =, skip_prompt = }. What is not supported is an error here.
 function Model:pooling()
   self.pooled = self.pooled or self.checkpoint:pooling()

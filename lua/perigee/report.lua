@@ -71,7 +71,9 @@ local function notes_of(encoder)
   end
   if encoder.settings then
     notes[#notes + 1] = "settings: " .. tostring(encoder.settings)
-    if not encoder.stats then
+    if encoder.file then
+      notes[#notes + 1] = "an artifact: SQNR of linears is known where the model was made"
+    elseif not encoder.stats then
       notes[#notes + 1] = "no statistics: nothing is smoothed, and SQNR is not known"
     elseif encoder.stats.released then
       notes[#notes + 1] = "the statistics were released: SQNR is not known"

@@ -106,6 +106,24 @@ function Recorder:buffer(dtype, rows, width)
   return setmetatable({ index = #self.buffers }, Buffer)
 end
 
+-- What a field's tensor is called in the file, where that is clearer than the operator's word.
+local CALLED = { scale = "multiplier" }
+
+-- Of two names for one tensor the first counts: weights come first, then fields by name.
+local function sorted(fields)
+  local keys = {}
+  for key in pairs(fields) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys, function(a, b)
+    if (a == "w") ~= (b == "w") then
+      return a == "w"
+    end
+    return a < b
+  end)
+  return keys
+end
+
 -- An operator's field as JSON. path: "bias", "quantize.m".
 local function field(self, value, path)
   if getmetatable(value) == Buffer then
@@ -115,16 +133,12 @@ local function field(self, value, path)
   elseif tensor.is(value) then
     local parameter = self.node[path]
     local own = type(parameter) == "table" and parameter.tensor and parameter.name
-    return { tensor = self.store:name(value, own or self.names[self.node] .. "." .. path) }
+    return { tensor = self.store:name(value, own or self.names[self.node] .. "." .. (CALLED[path] or path)) }
   elseif type(value) ~= "table" then
     return value
   end
-  local copy, keys = {}, {}
-  for key in pairs(value) do
-    keys[#keys + 1] = key
-  end
-  table.sort(keys) -- of two names for one tensor, always the same counts
-  for _, key in ipairs(keys) do
+  local copy = {}
+  for _, key in ipairs(sorted(value)) do
     copy[key] = field(self, value[key], path and path .. "." .. key or key)
   end
   return copy
