@@ -203,6 +203,17 @@ local function boolean(values, key, path)
   return value
 end
 
+local CLASSES = { ["xlm-roberta"] = "XLMRobertaTokenizer", camembert = "CamembertTokenizer", xlnet = "XLNetTokenizer" }
+
+-- What the checkpoint says is its tokenizer, or what its architecture goes with; nil where neither is known.
+local function tokenizer_class(self)
+  local class = given(self.tokenizer_config.tokenizer_class)
+  if type(class) == "string" then
+    return class
+  end
+  return self.config and CLASSES[self.config.model_type]
+end
+
 --- What the folder says about its tokenizer:
 --   tokenizer, vocabulary   paths of tokenizer.json and vocab.txt, nil where there is none. tokenizer.json says everything
 --                           itself; the rest is for a vocabulary alone
@@ -210,6 +221,8 @@ end
 --   strip_accents           default as do_lower_case of tokenizer_config.json
 --   chinese                 spaces around CJK ideographs, default true
 --   special                 { unk_token = "[UNK]", ... } as far as the folder names them
+--   sentencepiece           path of a SentencePiece model, nil where there is none
+--   class                   tokenizer_class of tokenizer_config.json, else by the architecture; nil if that says nothing
 function Checkpoint:tokenizer_files()
   local config, path = self.tokenizer_config, self.files.tokenizer_config
   local special = {}
@@ -232,6 +245,7 @@ function Checkpoint:tokenizer_files()
   local chinese = boolean(config, "tokenize_chinese_chars", path)
   return {
     tokenizer = self.files.tokenizer, vocabulary = self.files.vocabulary, special = special,
+    sentencepiece = self.files.sentencepiece, class = tokenizer_class(self),
     lowercase = lowercase ~= false, strip_accents = strip, chinese = chinese ~= false,
   }
 end
@@ -379,6 +393,11 @@ local function find_tokenizer_files(self)
   end
   find("tokenizer", "tokenizer.json")
   find("vocabulary", "vocab.txt")
+  for _, name in ipairs { "sentencepiece.bpe.model", "spiece.model", "sentencepiece.model", "tokenizer.model" } do
+    if not self.files.sentencepiece then
+      find("sentencepiece", name)
+    end
+  end
   for key, name in pairs(COMPANIONS) do
     find(key, name)
   end

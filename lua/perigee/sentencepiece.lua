@@ -11,7 +11,7 @@
 --   XLMRobertaTokenizer  ids are fairseq's: <s> <pad> </s> <unk>, then the pieces from the fourth on, and <mask> at the end
 --   CamembertTokenizer   <s>NOTUSED <pad> </s>NOTUSED <unk> <unk>NOTUSED, then the pieces from the second on, and <mask>
 --   XLNetTokenizer       ids are the model's; without accents; <sep> and <cls> at the end
---   others               ids are the model's, text is treated as the model says, and nothing is put around it
+--   none                 ids are the model's, text is treated as the model says, and nothing is put around it
 local bit = require "bit"
 local ffi = require "ffi"
 local json = require "perigee.json"
@@ -254,17 +254,22 @@ end
 
 local SPECIAL = { "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token" }
 
--- Special tokens, each once; the mask takes the space before it.
-local function added_tokens(special)
+-- Special tokens and others, each once; the mask takes the space before it.
+local function added_tokens(special, ...)
   local list, seen = {}, {}
-  for _, key in ipairs(SPECIAL) do
-    local text = special[key]
+  local function add(text, lstrip)
     if text and not seen[text] then
       seen[text] = true
       list[#list + 1] = {
-        content = text, special = true, normalized = false, single_word = false, lstrip = key == "mask_token", rstrip = false,
+        content = text, special = true, normalized = false, single_word = false, lstrip = lstrip, rstrip = false,
       }
     end
+  end
+  for _, key in ipairs(SPECIAL) do
+    add(special[key], key == "mask_token")
+  end
+  for _, text in ipairs { ... } do
+    add(text, false)
   end
   return list
 end
@@ -334,7 +339,7 @@ function FORMS.XLNetTokenizer(m, special)
   }
   return {
     model = model(m, vocab, m.trainer.unk_id), normalizer = { type = "Sequence", normalizers = steps },
-    pre_tokenizer = words(), decoder = metaspace(true), added_tokens = added_tokens(s),
+    pre_tokenizer = words(), decoder = metaspace(true), added_tokens = added_tokens(s, "<eop>", "<eod>"),
     post_processor = templates(m, vocab, s, "$A:0 sep_token:0 cls_token:2",
       "$A:0 sep_token:0 $B:1 sep_token:1 cls_token:2"),
   }
@@ -378,10 +383,23 @@ end
 
 --- What a tokenizer.json of this tokenizer would say, decoded as by unigram.file, but that added tokens have no ids, and that the
 -- blob of a normalizer of type Precompiled is in its field `blob`.
--- class: the checkpoint's tokenizer_class; special: texts of special tokens by key, such as { mask_token = "<mask>" }.
+-- class: the checkpoint's tokenizer_class, nil for none. special: texts of special tokens by key, { mask_token = "<mask>" }.
 function M.file(m, class, special)
-  local form = FORMS[(class or ""):gsub("Fast$", "")] or plain
+  local name = class and class:gsub("Fast$", "")
+  local form = FORMS[name] or name == nil and plain or name == "PreTrainedTokenizer" and plain
+  if not form then
+    fail("'%s': a SentencePiece model of tokenizer_class '%s' is not supported, expected %s, or none; a tokenizer.json beside it "
+      .. "would say everything itself", m.path, class, table.concat(M.classes, ", "))
+  elseif not class and m.path:find "sentencepiece%.bpe%.model$" then -- such files' ids are shifted, or not
+    fail("'%s': which ids the pieces have depends on the tokenizer_class in tokenizer_config.json, which is missing", m.path)
+  end
   return form(m, special or {})
 end
+
+M.classes = {}
+for name in pairs(FORMS) do
+  M.classes[#M.classes + 1] = name
+end
+table.sort(M.classes)
 
 return M
