@@ -209,8 +209,8 @@ def sentence():
     make.write_json(f"{folder}/sentence_bert_config.json", {"max_seq_length": LIMIT, "do_lower_case": False})
     os.makedirs(f"{folder}/1_Pooling")
     rows, some = [], [TEXTS[0], TEXTS[1], TEXTS[3], LONG]
-    for mode in ("mean", "first", "max"):
-        for include in (True, False):
+    for mode in ("max", "first", "mean"):
+        for include in (False, True):
             make.write_json(f"{folder}/1_Pooling/config.json", {"word_embedding_dimension": 32, "include_prompt": include,
                             **{k: m == mode for m, k in make.POOLING.items()}})
             model = SentenceTransformer(folder, device="cpu", model_kwargs={"dtype": torch.float32})

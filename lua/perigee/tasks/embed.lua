@@ -70,7 +70,8 @@ end
 local function pool_rest(encoder, batch, modes, skipped)
   for s = 1, batch.n do
     if batch.starts[s] - batch.starts[s - 1] <= skipped then
-      error(("embed: input %d: the prompt takes all of its %d tokens"):format(batch.of[s], skipped), 0)
+      error(("embed: input %d: its %d tokens are all of the prompt, which has %d"):format(batch.of[s],
+        batch.starts[s] - batch.starts[s - 1], skipped), 0)
     end
   end
   local width, parts = encoder.model.config.hidden_size, {}

@@ -209,7 +209,10 @@ function ner.run(encoder, given, opts)
   local logits, labels, list = parts.tags:pointer(), #model.config.labels, {}
   for input, first, last in batch:groups() do
     local e, p = probabilities(batch, logits, labels, first, last)
-    if e.list then
+    if e.list and aggregation and not decide[aggregation] then
+      parts.tags:release()
+      error(("ner: words take the aggregation first, average or max, not %s"):format(aggregation), 0)
+    elseif e.list then
       list[input] = of_words(model, e, p, aggregation or "first", #e.list)
     else
       list[input] = of_text(model, e, p, aggregation or "simple")

@@ -1,0 +1,392 @@
+-- Tasks: long texts, forms of input, heads, and errors. Their answers are checked in spec/golden/tasks_spec.lua.
+local cjson = require "cjson"
+local files = require "spec.support.files"
+local inputs = require "perigee.inputs"
+local models = require "spec.support.models"
+local perigee = require "perigee"
+
+local TEXT = "the first word is not the last one, and some people will look at the water all day long. "
+local LONG = TEXT:rep(3)
+
+local loaded = {}
+
+-- A checkpoint of spec/golden/tasks; its limit is 40 tokens.
+local function load(name)
+  loaded[name] = loaded[name] or perigee.load("spec/golden/tasks/" .. name, { kernel = "auto" })
+  return loaded[name]
+end
+
+local function failure(f, ...)
+  local ok, message = pcall(f, ...)
+  assert.is_false(ok)
+  return message
+end
+
+teardown(function()
+  for _, model in pairs(loaded) do
+    model:release()
+  end
+end)
+
+describe("the task of a checkpoint", function()
+  after_each(files.clean)
+
+  it("is what its architecture says", function()
+    for name, task in pairs {
+      nli = "classify", cross = "classify", qa = "qa", ner = "ner", mlm = "fill-mask", sentence = "embed",
+    } do
+      assert.are.equal(task, load(name).task)
+      assert.is_function(perigee.tasks[task].run)
+    end
+  end)
+
+  it("is embed where a masked language model was saved without its head, and where sentence-transformers pools", function()
+    local config = cjson.decode(models.read "spec/golden/tasks/sentence/config.json")
+    config.architectures = { "BertForMaskedLM" }
+    local model = perigee.load(models.variant("spec/golden/tasks/sentence", {
+      ["config.json"] = cjson.encode(config), ["modules.json"] = false,
+    }))
+    assert.are.equal("embed", model.task)
+    assert.matches("cls.predictions.transform.dense.weight [32][32] is missing", failure(model.fill, model, "[MASK]"), 1, true)
+    local q = model:quantize { activations = "dynamic" }
+    assert.are.equal("embed", q.task)
+    q:release()
+    local pooled = perigee.load(models.variant("spec/golden/tasks/mlm", {
+      ["modules.json"] = models.read "spec/golden/tasks/sentence/modules.json",
+    }))
+    assert.are.equal("embed", pooled.task)
+    assert.are.equal("BertForMaskedLM", pooled.config.json.architectures[1])
+  end)
+
+  it("is named where another one's head is asked for", function()
+    local CALLS = {
+      classify = { "classify", "x" }, qa = { "qa", { question = "x", context = "x" } }, ner = { "ner", "x" },
+      ["fill-mask"] = { "fill", "[MASK]" },
+    }
+    for _, name in ipairs { "nli", "qa", "ner", "mlm" } do
+      local model = load(name)
+      for task, call in pairs(CALLS) do
+        if task ~= model.task then
+          assert.are.equal(("%s: this checkpoint has a head for %s (its config.json says %s)"):format(task, model.task,
+            model.config.json.architectures[1]), failure(model[call[1]], model, call[2]))
+        end
+      end
+    end
+  end)
+end)
+
+describe("a long text", function()
+  -- Runs of each task over LONG: name of the checkpoint, function of (model, options).
+  local TASKS = {
+    embed = { "sentence", function(m, o) return m:embed(LONG, { prompt = false, long = o.long }) end },
+    classify = { "nli", function(m, o) return m:classify(LONG, o) end },
+    zeroshot = { "nli", function(m, o) return m:zeroshot(LONG, { labels = { "water" }, long = o.long }) end },
+    rerank = { "cross", function(m, o) return m:rerank("the water", { LONG }, o) end },
+    qa = { "qa", function(m, o) return m:qa({ question = "what?", context = LONG }, o) end },
+    ner = { "ner", function(m, o) return m:ner(LONG, o) end },
+    fill = { "mlm", function(m, o) return m:fill("[MASK] " .. LONG, o) end },
+  }
+
+  for task, run in pairs(TASKS) do
+    it(("of %s is truncated, refused or cut into windows, and that is reported"):format(task), function()
+      local model = load(run[1])
+      local _, batch = run[2](model, { long = "truncate" })
+      assert.are.equal(1, batch.n)
+      assert.are.equal(model.limit, batch.T)
+      assert.are.equal(1, #batch.truncated)
+      assert.are.equal(1, batch.truncated[1].input)
+      assert.is_true(batch.truncated[1].dropped > 20)
+      assert.are.equal(0, #batch.windows)
+
+      local message = failure(run[2], model, { long = "error" })
+      assert.matches("tokens, at most 40 are taken", message, 1, true)
+      assert.matches(task, message, 1, true)
+
+      local answer, cut = run[2](model, { long = "windows" })
+      assert.are.equal(0, #cut.truncated)
+      assert.are.equal(1, #cut.windows)
+      assert.are.equal(cut.n, cut.windows[1].windows)
+      assert.is_true(cut.n > 1)
+      assert.are.equal(1, cut.count)
+      assert.is_truthy(answer)
+
+      assert.matches("long is the string 'both', expected one of error, truncate, windows",
+        failure(run[2], model, { long = "both" }), 1, true)
+    end)
+  end
+
+  -- The windows of a batch as inputs of their own.
+  local function alone(batch)
+    local list = {}
+    for s = 1, batch.n do
+      list[s] = { ids = {}, types = {} }
+      for t = batch.starts[s - 1], batch.starts[s] - 1 do
+        table.insert(list[s].ids, batch.ids[t])
+        table.insert(list[s].types, batch.types[t])
+      end
+    end
+    return list
+  end
+
+  it("in windows has the mean of their vectors and logits, by tokens, and a document its best window", function()
+    local model = load "nli"
+    local answer, batch = model:classify(LONG, { long = "windows", stride = 3 })
+    local sum, tokens = { 0, 0, 0 }, 0
+    for s, one in ipairs(model:classify(alone(batch))) do
+      local own = batch.starts[s] - batch.starts[s - 1]
+      tokens = tokens + own
+      for k = 1, 3 do
+        sum[k] = sum[k] + own * one.logits[k]
+      end
+    end
+    for k = 1, 3 do
+      assert.near(sum[k] / tokens, answer.logits[k], 1e-12)
+    end
+
+    model = load "cross"
+    local ranked
+    ranked, batch = model:rerank("the water", { LONG, "no" }, { long = "windows" })
+    local best = -math.huge
+    for s, one in ipairs(model:classify(alone(batch))) do
+      best = batch.of[s] == 1 and math.max(best, one.logits[1]) or best
+    end
+    for _, item in ipairs(ranked) do
+      assert.is_true(item.index == 2 or item.logit == best)
+    end
+
+    model = load "sentence"
+    local vector
+    vector, batch = model:embed({ "no", LONG }, { long = "windows", prompt = "how many people: " })
+    assert.are.equal(2, #vector)
+    local hidden, starts = model:hidden(alone(batch))
+    local mean, count = {}, 0
+    for t = batch.starts[1] + 1, batch.T do
+      count = count + 1
+      for k, v in ipairs(hidden[t]:totable()) do
+        mean[k] = (mean[k] or 0) + v
+      end
+    end
+    assert.are.equal(starts.T, batch.T)
+    local length = 0
+    for k = 1, #mean do
+      length = length + (mean[k] / count) ^ 2
+    end
+    for k = 1, #mean do
+      assert.near(mean[k] / count / math.sqrt(length), vector[2][k], 1e-5)
+    end
+    for s = 3, batch.n do -- every window begins with the prompt
+      for t = 0, 4 do
+        assert.are.equal(batch.ids[batch.starts[1] + t], batch.ids[batch.starts[s - 1] + t])
+      end
+    end
+  end)
+
+  it("has its entities and masks from the window in which they have most context", function()
+    local model = load "ner"
+    local got, batch = model:ner(LONG, { long = "windows", aggregation = "none", stride = 10 })
+    local parts = inputs.batch(model, LONG, "here", { long = "windows", keep = true, stride = 10 }).parts
+    assert.are.equal(#parts, batch.n)
+    local seen = {}
+    for _, entity in ipairs(got) do
+      assert.is_nil(seen[entity.token])
+      seen[entity.token] = true
+      assert.are.equal(LONG:sub(entity.first_byte, entity.last_byte), entity.text)
+    end
+    local last = got[#got]
+    assert.is_true(last.first > #TEXT * 2)
+
+    model = load "mlm"
+    local text = "[MASK] " .. LONG .. "[MASK] " .. LONG .. "[MASK]"
+    assert.matches("fill: input 1: 2 of 3 masks lie beyond the limit", failure(model.fill, model, text), 1, true)
+    local masks = model:fill(text, { long = "windows", best = 2 })
+    assert.are.equal(3, #masks)
+    assert.are.equal(masks[3][1].text:sub(-#masks[3][1].piece), masks[3][1].piece)
+  end)
+
+  it("leaves a text that fits as it is", function()
+    local model = load "ner"
+    for _, long in ipairs { "truncate", "error", "windows" } do
+      local got, batch = model:ner(TEXT, { long = long })
+      assert.are.same(model:ner(TEXT), got)
+      assert.are.equal(0, #batch.truncated + #batch.windows)
+    end
+  end)
+
+  it("is cut at the text that a task says: labels, queries and questions stay whole", function()
+    local _, batch = load("nli"):zeroshot(LONG, { labels = { "the day", "water" } })
+    assert.are.same({ { 1, 1 }, { 1, 2 } }, { { batch.truncated[1].input, batch.truncated[1].label },
+      { batch.truncated[2].input, batch.truncated[2].label } })
+    local ids = {}
+    for t = batch.T - 4, batch.T - 1 do
+      ids[#ids + 1] = load("nli"):tokenizer():piece(batch.ids[t])
+    end
+    assert.are.same({ "is", "water", ".", "[SEP]" }, ids)
+    assert.matches("zeroshot: input 1, label 1: it has 70 tokens without the text that is cut (the first)",
+      failure(load("nli").zeroshot, load "nli", "the water", { labels = { LONG } }), 1, true)
+    assert.matches("qa: it has 66 tokens without the text that is cut (the second), which leaves nothing for that within 40",
+      failure(load("qa").qa, load "qa", { question = LONG, context = LONG }), 1, true)
+  end)
+end)
+
+describe("lists", function()
+  it("have an answer for each input, the same as alone; an empty list has none", function()
+    local qa, ner, mlm = load "qa", load "ner", load "mlm"
+    local questions = { { question = "what?", context = TEXT }, { question = "how many?", context = LONG } }
+    local tagged, masked = { TEXT, { words = { "the", "water" } }, "" }, { "[MASK] people", "the [MASK] and [MASK]" }
+    for i, answer in ipairs(qa:qa(questions)) do
+      assert.are.same(qa:qa(questions[i]), answer)
+    end
+    for i, answer in ipairs(ner:ner(tagged)) do
+      assert.are.same(ner:ner(tagged[i]), answer)
+    end
+    for i, answer in ipairs(mlm:fill(masked)) do
+      assert.are.same(mlm:fill(masked[i]), answer)
+    end
+    assert.are.same({}, (qa:qa {}))
+    assert.are.same({}, (ner:ner {}))
+    assert.are.same({}, (mlm:fill {}))
+    assert.are.same({}, (load("nli"):zeroshot({}, { labels = { "x" } })))
+    assert.are.same({}, (load("cross"):rerank("x", {})))
+    assert.are.equal(0, #load("sentence"):embed {})
+  end)
+
+  it("of queries are one batch, by perigee.tasks", function()
+    local model, rerank = load "cross", perigee.tasks.rerank.run
+    local queries = { { query = "water", documents = { "the day", LONG } }, { query = "people", documents = "no" } }
+    local ranked, batch = rerank(model, queries)
+    assert.are.same(model:rerank("water", { "the day", LONG }), ranked[1])
+    assert.are.same(model:rerank("people", { "no" }), ranked[2])
+    assert.are.same(rerank(model, queries[1]), ranked[1])
+    assert.are.same({ 1, 2 }, { batch.truncated[1].input, batch.truncated[1].document })
+  end)
+end)
+
+describe("words", function()
+  it("have a tag each, also those that have no token; none is cut where they fit", function()
+    local model = load "ner"
+    local got = model:ner { words = { "the", "", "\226\128\139", "unlikely", "water" } }
+    assert.are.equal(5, #got)
+    assert.are.same({ { label = "O", score = 0 }, { label = "O", score = 0 } }, { got[2], got[3] })
+    local words = {}
+    for i = 1, 100 do
+      words[i] = "people"
+    end
+    local cut, batch = model:ner { words = words }
+    assert.are.equal(100, #cut)
+    assert.are.equal(1, #batch.truncated)
+    assert.are.same({ label = "O", score = 0 }, cut[100])
+    local whole = model:ner({ words = words }, { long = "windows" })
+    assert.is_true(whole[100].score > 0)
+    assert.are.same({}, (model:ner { words = {} }))
+  end)
+
+  it("are tagged by all their pieces on request", function()
+    local model, words = load "ner", { words = { "doing", "longest" } }
+    local by = {}
+    for _, how in ipairs { "first", "max", "average" } do
+      by[how] = model:ner(words, { aggregation = how })
+    end
+    assert.is_true(by.max[1].score >= by.first[1].score)
+    assert.is_true(by.average[1].score ~= by.first[1].score)
+    assert.matches("ner: words take the aggregation first, average or max, not simple",
+      failure(model.ner, model, words, { aggregation = "simple" }), 1, true)
+  end)
+end)
+
+describe("what is wrong", function()
+  it("with an input or an option is named", function()
+    local qa, ner, mlm, nli, cross, sentence = load "qa", load "ner", load "mlm", load "nli", load "cross", load "sentence"
+    for _, case in ipairs {
+      { qa, "qa", { "x" }, "qa is a text, expected { question =, context = }" },
+      { qa, "qa", { { question = "x" } }, "qa: context is nil, expected a text" },
+      { qa, "qa", { { { question = "x", context = 3 } } }, "qa: input 1: context is 3, expected a text" },
+      { qa, "qa", { { question = "x", context = "x", id = 1 } }, 'qa: unknown key "id"; expected context and question' },
+      { qa, "qa", { 7 }, "qa: expected { question =, context = } or a list of inputs; got 7" },
+      { qa, "qa", { {}, { best = 0 } }, "qa: best is 0, expected an integer of at least 1" },
+      { qa, "qa", { {}, { longest = "x" } }, "qa: longest is the string 'x', expected an integer of at least 1" },
+      { qa, "qa", { {}, { stride = -1 } }, "qa: stride is -1, expected an integer of at least 0" },
+      { qa, "qa", { {}, { no_answer = 1 } }, "qa: no_answer is 1, expected true or false" },
+      { qa, "qa", { {}, { by = "x" } }, "qa: by is the string 'x', expected one of logits, probability" },
+      { qa, "qa", { {}, { top = 1 } }, "qa has no option top, only" },
+      { ner, "ner", { { { "a", "b" } } }, "ner: input 1 is a pair of texts { a, b }, expected a text or { words = { ... } }" },
+      { ner, "ner", { { words = "x" } }, "ner: words is the string 'x', expected a list of strings" },
+      { ner, "ner", { { words = { "x", 1 } } }, "ner: words[2] is 1, expected a string" },
+      { ner, "ner", { "x", { aggregation = "all" } }, "ner: aggregation is the string 'all', expected one of" },
+      { mlm, "fill", { "x" }, "fill: input 1 has no [MASK]" },
+      { mlm, "fill", { { "[MASK]", "x" } }, "fill: input 2 has no [MASK]" },
+      { mlm, "fill", { "[MASK]", { targets = {} } }, "fill: targets is empty, expected a list of pieces" },
+      { mlm, "fill", { "[MASK]", { targets = { "xyz" } } }, 'fill: targets[1] is "xyz", which is no piece of the vocabulary' },
+      { mlm, "fill", { { words = { "x" } } }, "fill is { words = { ... } }, expected a text, a pair of texts" },
+      { nli, "classify", { "x", { apply = "x" } }, "classify: apply is the string 'x', expected one of none, sigmoid, softmax" },
+      { nli, "classify", { "x", { tokens = 1 } }, "classify: tokens is 1, expected an integer of at least 2" },
+      { nli, "zeroshot", { "x" }, "zeroshot: labels is nil, expected a list of names" },
+      { nli, "zeroshot", { "x", { labels = {} } }, "zeroshot: labels is an empty list, expected a list of names" },
+      { nli, "zeroshot", { "x", { labels = { 1 } } }, "zeroshot: labels[1] is 1, expected a name" },
+      { nli, "zeroshot", { "x", { labels = { "a" }, template = "x" } }, 'zeroshot: template is "x", expected a text with {}' },
+      { nli, "zeroshot", { { { "a", "b" } }, { labels = { "a" } } }, "zeroshot: input 1 is a table, expected a text" },
+      { cross, "zeroshot", { "x", { labels = { "a" } } }, 'zeroshot: none of the labels relevance begins with "entail"' },
+      { nli, "rerank", { "x", { "a" } }, "rerank: the checkpoint has 3 labels, expected one, the score" },
+      { cross, "rerank", { 1, { "a" } }, "rerank: the query is 1, expected a text" },
+      { cross, "rerank", { "x", 1 }, "rerank: the documents are 1, expected a list of texts" },
+      { cross, "rerank", { "x", { "a", 2 } }, "rerank: document 2 is 2, expected a text" },
+      { cross, "rerank", { "x", { a = "b" } }, "rerank: expected a list of texts, found the key a" },
+      { sentence, "embed", { "x", { prompt = 1 } }, "embed: prompt is 1, expected the name of a prompt, a text, or false" },
+      { sentence, "embed", { { ids = { 1 } } }, "embed: a prompt goes before a text, not before ids" },
+      { sentence, "embed", { "x", { tables = 1 } }, "embed: tables is 1, expected true or false" },
+      { sentence, "embed", { "x", { promt = "x" } }, "embed has no option promt, only" },
+    } do
+      local model, method, arguments, message = unpack(case)
+      assert.matches(message, failure(model[method], model, unpack(arguments)), 1, true)
+    end
+  end)
+
+  it("with prompts in the checkpoint's files is named", function()
+    local folder = "spec/golden/tasks/sentence"
+    for text, message in pairs {
+      ['{ "prompts": 3 }'] = "prompts is 3, expected an object of name: text",
+      ['{ "prompts": { "a": 3 } }'] = "the prompt a is 3, expected a text",
+      ['{ "prompts": {}, "default_prompt_name": "b" }'] = "default_prompt_name is the string 'b', expected the name of one",
+    } do
+      local model = perigee.load(models.variant(folder, { ["config_sentence_transformers.json"] = text }))
+      assert.matches(message, failure(model.embed, model, "x"), 1, true)
+      assert.is_truthy(model:hidden "x")
+    end
+    local pooling = cjson.decode(models.read(folder .. "/1_Pooling/config.json"))
+    pooling.include_prompt = false
+    local model = perigee.load(models.variant(folder, { ["1_Pooling/config.json"] = cjson.encode(pooling) }))
+    assert.matches("embed: input 1: its 40 tokens are all of the prompt, which has 64",
+      failure(model.embed, model, { "x", "y" }, { prompt = LONG }), 1, true)
+    files.clean()
+  end)
+end)
+
+describe("INT8", function()
+  -- What each head is calibrated on and answers.
+  local GIVEN = {
+    { "qa", "qa", { { question = "what?", context = LONG }, { question = "how many people?", context = TEXT } } },
+    { "ner", "ner", { LONG, { words = { "the", "water" } } } },
+    { "mlm", "fill", { "the [MASK] is", "[MASK] people look at [MASK]" } },
+    { "nli", "classify", { TEXT, { "people", LONG } } },
+  }
+
+  it("models are calibrated on the inputs of their task, windows included, and run it, whatever the batches", function()
+    for _, case in ipairs(GIVEN) do
+      local name, method, given = unpack(case)
+      local model = load(name)
+      local stats = model:calibrate(given, { progress = false })
+      assert.are.equal(#given, stats.texts)
+      if name == "qa" then
+        assert.is_true(stats.tokens > 3 * 40)
+      end
+      for _, activations in ipairs { "static", "dynamic" } do
+        local q = model:quantize { stats = stats, activations = activations }
+        local all = q[method](q, given)
+        for i, input in ipairs(given) do
+          assert.are.same(q[method](q, { input })[1], all[i])
+        end
+        q:release()
+      end
+      stats:release()
+    end
+  end)
+end)
