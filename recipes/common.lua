@@ -18,7 +18,8 @@ common.CALIBRATION = here .. "/data/calibration.txt"
 
 ---- Arguments ---------------------------------------------------------------------------------------------------------
 
-local function alpha(text)
+--- Reads an alpha, for argparse.
+function common.alpha(text)
   if text == "off" then
     return false
   end
@@ -44,13 +45,33 @@ function common.demo()
   return DEMO
 end
 
---- The arguments that all recipes have; add(parser) adds a recipe's own. Fields are named as the options are.
-function common.arguments(name, description, add)
+--- The same rewritten as a DistilBERT, the first time that it is asked for.
+function common.distilbert()
+  local folder = DEMO .. "-as-distilbert"
+  if not is_there(folder .. "/config.json") then
+    require "as_distilbert"(common.demo(), folder)
+  end
+  return folder
+end
+
+--- multilingual-e5-small as an XLM-RoBERTa, an error if it is not there.
+function common.xlmr()
+  local folder = top .. "/build/demo/multilingual-e5-small-xlmr"
+  if not is_there(folder .. "/config.json") then
+    error("there is no model in " .. folder .. "; `make models` fetches it, or name a checkpoint with --model", 0)
+  end
+  return folder
+end
+
+--- The arguments that all recipes have; add(parser) adds a recipe's own. Fields are named as the options are. demo: what --model is
+-- by default, common.demo if nil.
+function common.arguments(name, description, add, demo)
   local parser = argparse(name, description)
-  parser:option("--model", "Folder of a Hugging Face checkpoint. Default: the demo's, which `make demo` fetches")
+  parser:option("--model", "Folder of a Hugging Face checkpoint. Default: " .. (demo and "as said in the recipe's head"
+    or "the demo's, which `make demo` fetches"))
   parser:option("--calibration", "Texts to calibrate on, one a line, or a labelled file. Default: recipes/data/calibration.txt")
   parser:option("--samples", "How many of them to take. Default: 256", 256, common.count)
-  parser:option("--alpha", "SmoothQuant's alpha, 0 to 1, or off", nil, alpha)
+  parser:option("--alpha", "SmoothQuant's alpha, 0 to 1, or off", nil, common.alpha)
   parser:option("--skip", "Keep linears in FP32: a name, or a pattern such as 'encoder.layer.0.*'. May be repeated"):count "*"
   parser:option("--weights", "What one weight scale covers", "row"):choices { "row", "tensor" }
   parser:option("--eval", "Labelled file to judge by: text TAB label, text TAB text TAB score, or an STS-B file")
@@ -63,7 +84,7 @@ function common.arguments(name, description, add)
     add(parser)
   end
   local args = parser:parse()
-  args.model = args.model or common.demo()
+  args.model = args.model or (demo or common.demo)()
   args.calibration = args.calibration or common.CALIBRATION
   if args.threads then
     perigee.threads(args.threads)
@@ -197,11 +218,15 @@ local function sayable(value)
   return type(value) == "number" and value - value ~= 0 and cjson.null or value
 end
 
+--- Prints a table as one JSON object.
+function common.print_json(result)
+  print(cjson.encode(sayable(result)))
+end
+
 --- Prints what judge returned, as text or, if args.json, as one JSON object. head: lines that come first.
 function common.print_result(result, args, explained)
   if args.json then
-    print(cjson.encode(sayable(result)))
-    return
+    return common.print_json(result)
   end
   local d, m = result.distance, result.metric
   print(("model       %s (%s)"):format(result.model, result.task))

@@ -1,0 +1,202 @@
+#!/usr/bin/env luajit
+--- What quantizing costs: a model in FP32 and in INT8, static and dynamic, side by side on a labelled set.
+--
+--   luajit recipes/evaluate.lua FOLDER classify dev.tsv --calibration train.tsv
+--   luajit recipes/evaluate.lua FOLDER qa xquad.en.json --calibration squad.json --limit 200
+--   luajit recipes/evaluate.lua FOLDER ner dev.conll --mode static --settings '{ alpha = 0.8, observer = "mse" }'
+--   luajit recipes/evaluate.lua FOLDER retrieval cranfield --query-prompt query --document-prompt 'passage: '
+--   luajit recipes/evaluate.lua model.int8.safetensors pairs dev.jsonl          an artifact, by itself
+local here = arg[0]:match "^(.*)/[^/]*$" or "."
+package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
+  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+local argparse = require "argparse"
+local common = require "common"
+local perigee = require "perigee"
+local evaluate = perigee.evaluate
+
+local function fail(...)
+  error(string.format(...), 0)
+end
+
+---- Arguments ---------------------------------------------------------------------------------------------------------
+
+-- A column: its number, or its name.
+local function column(text)
+  return tonumber(text) or text
+end
+
+local function settings(text)
+  local chunk, why = loadstring("return " .. text, "=settings")
+  if not chunk then
+    return nil, why
+  end
+  local ok, value = pcall(setfenv(chunk, {}))
+  return ok and type(value) == "table" and value or nil, "expected a Lua table such as { alpha = 0.7 }, got " .. text
+end
+
+local function arguments()
+  local parser = argparse("evaluate", "Judges a model in FP32 and INT8 on a labelled set.")
+  parser:argument("model", "Folder of a Hugging Face checkpoint, or a saved model's file, which is judged by itself")
+  parser:argument("task", "What is asked of it"):choices {
+    "embed", "classify", "pairs", "regression", "qa", "ner", "retrieval", "rerank", "zeroshot",
+  }
+  parser:argument("files", "The labelled set: a file, several, or a folder"):args "+"
+  parser:option("--calibration", "Files to calibrate on, labelled or one text a line. What is judged by is left out. Default: "
+    .. "recipes/data/calibration.txt"):args "+":count "*"
+  parser:option("--samples", "How many of their inputs to take, evenly. Default: 256", 256, common.count)
+  parser:option("--mode", "fp32, static, dynamic. May be repeated. Default: all three; the first is compared with"):count "*"
+    :choices { "fp32", "static", "dynamic" }
+  parser:option("--limit", "Take so many items", nil, common.count)
+  parser:option("--as", "What the files are, if not what they look like"):choices {
+    "tsv", "csv", "jsonl", "json", "conll", "trec", "parallel", "retrieval",
+  }
+  for _, role in ipairs { "text", "pair", "label" } do
+    parser:option("--" .. role, ("Column of the %s: its name in the header, or its number"):format(role), nil, column)
+  end
+  parser:option("--part", "Part of a file that has several. Default: test")
+  parser:option("--alpha", "SmoothQuant's alpha, 0 to 1, or off", nil, common.alpha)
+  parser:option("--skip", "Keep linears in FP32: a name, or a pattern such as 'encoder.layer.0.*'. May be repeated"):count "*"
+  parser:option("--settings", "More settings, as a Lua table", nil, settings)
+  parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, common.count)
+  parser:option("--max-tokens", "Longest text in tokens. Default: what the checkpoint says", nil, common.count)
+  parser:option("--resamples", "Samples of the bootstrap. Default: 1000; 0: no intervals", 1000, tonumber)
+  parser:option("--seed", "Of the bootstrap. Default: 1", 1, tonumber)
+  parser:option("--language", "qa: compare answers as MLQA does for that language, such as de")
+  parser:flag("--strict", "ner: only B- opens an entity")
+  parser:option("--prompt", "embed: goes before each text; a prompt's name in the checkpoint, or its text")
+  parser:option("--query-prompt", "retrieval: the same for queries")
+  parser:option("--document-prompt", "retrieval: the same for documents")
+  parser:option("--template", "zeroshot: the hypothesis, such as 'This example is {}.'")
+  parser:option("--labels", "zeroshot: the labels to choose from. Default: the file's"):args "+"
+  parser:flag("--json", "Print one JSON object instead of text")
+  return parser:parse()
+end
+
+---- Calibration -------------------------------------------------------------------------------------------------------
+
+-- What makes two inputs the same; of questions it is the context.
+local function key(input)
+  return type(input) == "string" and input or input.context or table.concat(input.words or input, "\0")
+end
+
+-- The inputs of a set as this model takes them: vectors are of single texts.
+local function inputs_of(set, model, task)
+  local list = {}
+  for _, input in ipairs(set.documents or set.texts) do
+    if (task == "embed" or task == "retrieval") and type(input) == "table" and #input == 2 then
+      list[#list + 1] = input[1]
+      list[#list + 1] = input[2]
+    elseif model.task == "embed" and type(input) == "table" then
+      fail("%s has no texts, which is what %s calibrates on", set.path, model.dir)
+    else
+      list[#list + 1] = input
+    end
+  end
+  return list
+end
+
+-- Up to `samples` inputs, evenly over those that are not judged by, and a line that says what they are.
+local function calibration(model, set, args)
+  local files = {}
+  for _, list in ipairs(args.calibration) do
+    for _, path in ipairs(list) do
+      files[#files + 1] = path
+    end
+  end
+  files = files[1] and files or { common.CALIBRATION }
+  local from = evaluate.read(files, {
+    plain = true, part = args.part and "train" or nil, text = files[1] ~= common.CALIBRATION and args.text or nil,
+    pair = files[1] ~= common.CALIBRATION and args.pair or nil,
+  })
+  local judged, list, out = {}, {}, 0
+  for _, input in ipairs(inputs_of(set, model, args.task)) do
+    judged[key(input)] = true
+  end
+  for _, input in ipairs(inputs_of(from, model, args.task)) do
+    if judged[key(input)] then
+      out = out + 1
+    else
+      list[#list + 1] = input
+    end
+  end
+  if #list == 0 then
+    fail("%s: all of it is what the model is judged by; calibrate on another file", table.concat(files, ", "))
+  end
+  local chosen, count = {}, math.min(args.samples, #list)
+  for i = 1, count do
+    chosen[i] = list[math.floor((i - 1) * #list / count) + 1]
+  end
+  return chosen, ("%d of %d inputs of %s%s"):format(count, #list, table.concat(files, ", "),
+    out > 0 and (", without %d that are judged by"):format(out) or "")
+end
+
+---- Models ------------------------------------------------------------------------------------------------------------
+
+local function is_folder(path)
+  local file = io.open(path .. "/config.json")
+  return file ~= nil and file:close()
+end
+
+local NAMES = { fp32 = "FP32", static = "INT8 static", dynamic = "INT8 dynamic" }
+
+-- The models to compare, { name, model } each, and what was calibrated on.
+local function models_of(set, args)
+  if not is_folder(args.model) then
+    return { { "artifact", (perigee.open(args.model)) } }
+  end
+  local model = perigee.load(args.model, { max_tokens = args.max_tokens })
+  local modes, list, stats, said = args.mode[1] and args.mode or { "fp32", "static", "dynamic" }, {}, nil, nil
+  for i, mode in ipairs(modes) do
+    local q = model
+    if mode ~= "fp32" then
+      if not stats then
+        local inputs
+        inputs, said = calibration(model, set, args)
+        stats = model:calibrate(inputs, { samples = #inputs })
+      end
+      local given = { stats = stats, activations = mode, alpha = args.alpha, skip = args.skip }
+      for name, value in pairs(args.settings or {}) do
+        given[name] = value
+      end
+      q = model:quantize(given)
+    end
+    list[i] = { NAMES[mode], q }
+  end
+  return list, said
+end
+
+common.main(function()
+  local args = arguments()
+  if args.threads then
+    perigee.threads(args.threads)
+  end
+  local set = evaluate.read(args.files, {
+    as = args.as, text = args.text, pair = args.pair, label = args.label, part = args.part, limit = args.limit,
+  })
+  local list, calibrated = models_of(set, args)
+  local result = evaluate.compare(list, set, {
+    task = args.task, resamples = args.resamples, seed = args.seed, language = args.language, strict = args.strict or nil,
+    prompt = args.prompt, query_prompt = args.query_prompt, document_prompt = args.document_prompt, template = args.template,
+    labels = args.labels,
+  })
+  result.model, result.threads, result.calibration = args.model, perigee.threads(), calibrated
+  for i, entry in ipairs(list) do
+    result.runs[i].settings = entry[2].settings and tostring(entry[2].settings) or nil
+  end
+
+  if args.json then
+    return common.print_json(result)
+  end
+  print(("model        %s"):format(result.model))
+  print(("task         %s: %d items of %s (%s)%s"):format(result.task, result.n, table.concat(result.files, ", "), result.form,
+    result.skipped and (", without %d that nobody could label"):format(result.skipped) or ""))
+  if calibrated then
+    print(("calibration  %s"):format(calibrated))
+  end
+  print(("threads      %d\n"):format(result.threads))
+  print(tostring(result))
+  if #list > 1 and args.resamples > 0 then
+    print(("\nScores times 100; [95 %% intervals] of differences from %s by a paired bootstrap, %d samples."):format(list[1][1],
+      args.resamples))
+  end
+end)
