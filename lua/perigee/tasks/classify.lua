@@ -46,7 +46,7 @@ end
 
 local KNOWN = { long = true, tokens = true, stride = true, apply = true }
 
---- encoder:classify(inputs, options): for each input { label =, score = its probability, scores = { label = probability },
+--- model:classify(inputs, options): for each input { label =, score = its probability, scores = { label = probability },
 -- logits = { ... } }. A regression has its value as score. One input (not in a list) gives one answer. Second result: the batch.
 -- Options:
 --   apply        what makes scores of logits: "softmax", "sigmoid", "none"; by default as config.json's problem_type says

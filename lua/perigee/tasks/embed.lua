@@ -119,7 +119,7 @@ end
 
 local KNOWN = { prompt = true, tables = true, long = true, tokens = true, stride = true }
 
---- encoder:embed(inputs, options): F32 [inputs][H], whose memory t:pointer() gives to FFI code; one input (not in a list) gives a
+--- model:embed(inputs, options): F32 [inputs][H], whose memory t:pointer() gives to FFI code; one input (not in a list) gives a
 -- vector [H]. Second result: the batch, which says what was truncated. Options:
 --   prompt     what goes before every text: the name of a prompt in config_sentence_transformers.json, or a text; false: nothing,
 --              not even that file's default. Whether its tokens are pooled is for the checkpoint to say

@@ -153,7 +153,7 @@ end
 
 local KNOWN = { best = true, targets = true, long = true, tokens = true, stride = true }
 
---- encoder:fill(texts, options): for each mask of a text, in order, a list of { token =, piece =, score =, text = the text with
+--- model:fill(texts, options): for each mask of a text, in order, a list of { token =, piece =, score =, text = the text with
 -- it }, best first. One text (not in a list) gives one list of masks. ids with masks in them have no text. A text without a
 -- mask is an error. Second result: the batch. Options:
 --   best      pieces of each mask; 5

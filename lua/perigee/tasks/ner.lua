@@ -189,7 +189,7 @@ end
 local KNOWN = { aggregation = true, long = true, tokens = true, stride = true }
 local AGGREGATIONS = { none = true, simple = true, first = true, average = true, max = true }
 
---- encoder:ner(texts, options): for each text a list of { label =, score =, text =, first =, last = (characters from 1, both
+--- model:ner(texts, options): for each text a list of { label =, score =, text =, first =, last = (characters from 1, both
 -- included), first_byte =, last_byte = }, in order; `token` too where tokens are told apart. For { words = { ... } } a list of
 -- one { label =, score = } a word. One input (not in a list) gives one such list. Second result: the batch. Options:
 --   aggregation  none, simple, first, average, max; simple. Of words given: first (default), average, max

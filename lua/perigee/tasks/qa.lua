@@ -168,7 +168,7 @@ local function answers(batch, logits, first, last, read)
   return read.best == 1 and found[1] or found
 end
 
---- encoder:qa({ question =, context = }, options): { answer =, score =, logits = sum of the two logits, first =, last =
+--- model:qa({ question =, context = }, options): { answer =, score =, logits = sum of the two logits, first =, last =
 -- (characters of the context from 1, both included), first_byte =, last_byte = }; of a list of inputs, a list. Where there is no
 -- answer it is "", without places. Options:
 --   best         how many answers, best first; of more than one, each input's are a list. 1

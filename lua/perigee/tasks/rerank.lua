@@ -118,7 +118,7 @@ function rerank.many(encoder, list, opts)
   return ranked, batch
 end
 
---- encoder:rerank(query, documents, options): a list of { index = place in documents, score =, logit =, text = }, best first. The
+--- model:rerank(query, documents, options): a list of { index = place in documents, score =, logit =, text = }, best first. The
 -- score is what sentence-transformers' CrossEncoder gives: the logit's sigmoid, unless config.json says otherwise. Second result:
 -- the batch. Options:
 --   best       how many documents; all

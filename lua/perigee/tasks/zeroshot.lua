@@ -101,7 +101,7 @@ local function sorted(labels, list)
   return answer
 end
 
---- encoder:zeroshot(texts, { labels = { ... }, ... }): for each text { labels = best first, scores = }. One text (not in a list)
+--- model:zeroshot(texts, { labels = { ... }, ... }): for each text { labels = best first, scores = }. One text (not in a list)
 -- gives one answer. Second result: the batch, of one pair for each text and label; what it says of a pair has both, input and
 -- label. Options:
 --   labels     names to choose from
