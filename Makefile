@@ -46,7 +46,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
-.PHONY: bench-kernels bench-peers bench-cliffs
+.PHONY: bench-kernels bench-peers bench-cliffs bench-pipe kills
 .DELETE_ON_ERROR:
 
 ## make            the library, build/libperigee.so
@@ -161,6 +161,10 @@ $(EXACT): exact-%:
 	@$(MAKE_ALL) CC=$(word 1,$(subst -, ,$*)) OPT=-$(word 2,$(subst -, ,$*)) BUILD=build/exact/$* lib
 	PERIGEE_LIB=$(abspath build/exact/$*/libperigee.so) PERIGEE_CACHE=$(abspath build/cache) $(LUAJIT) spec/golden/exact.lua
 
+## make kills      recipes/pipe.lua killed 200 times: what it wrote in the end is complete, and nothing twice
+kills: $(LIB) $(SPECLIB)
+	PERIGEE_KILLS=200 PERIGEE_LIB=$(abspath $(SPECLIB)) busted --lua=$(LUAJIT) --filter=where.it.stopped spec/lua/pipe_spec.lua
+
 # ---- Speed ------------------------------------------------------------------------------------------------------------
 
 # The CPU that benches run on.
@@ -177,6 +181,10 @@ bench-peers: $(LIB) build/peers/installed
 ## make bench-cliffs   whether one token more costs much more: MiniLM, 8 to 4096 tokens
 bench-cliffs: $(LIB)
 	PERIGEE_LIB=$(abspath $(LIB)) taskset -c $(CPU) $(LUAJIT) spec/support/bench_cliffs.lua
+
+## make bench-pipe     what recipes/pipe.lua costs beside the engine alone, on SST-2's training texts; TEXTS=4000 on some
+bench-pipe: $(LIB)
+	PERIGEE_LIB=$(abspath $(LIB)) taskset -c $(CPU) $(LUAJIT) spec/support/bench_pipe.lua $(TEXTS)
 
 build/peers/installed: spec/support/peers.txt
 	python3 -m venv build/peers

@@ -46,7 +46,7 @@ local function arguments()
   parser:help_max_width(110)
   parser:option("--model", "Artifact, or folder of a Hugging Face checkpoint. Default: the demo's")
   parser:option("--task", "What to do with each line. Default: what the checkpoint is for"):choices {
-    "embed", "classify", "rerank", "qa", "ner", "zeroshot", "fill",
+    "embed", "classify", "rerank", "qa", "ner", "zeroshot", "fill-mask",
   }
   parser:option("--input", "File to read. Default: standard input")
   parser:option("--output", "File to write: it is FILE.part until it is whole. Default: standard output"):argname "<FILE>"
@@ -59,7 +59,7 @@ local function arguments()
   parser:option("--vectors", "How to write vectors", "list"):choices { "list", "base64", "npy" }
   parser:flag("--scores", "With classify: the scores of all labels")
   parser:option("--labels", "With zeroshot: labels with commas", nil, names)
-  parser:option("--best", "With rerank, qa, fill: how many answers", nil, common.count)
+  parser:option("--best", "With rerank, qa, fill-mask: how many answers", nil, common.count)
   parser:option("--prompt", "With embed: a text that goes before each, or a prompt's name in the checkpoint")
   parser:option("--long", "What becomes of a text that is too long"):choices { "truncate", "error", "windows" }
   parser:flag("--strict", "Stop at the first line that has no answer: status 1")
@@ -103,7 +103,7 @@ end
 
 local function open(args)
   local path = args.model or common.demo()
-  if not is_folder(path) and perigee.open then
+  if not is_folder(path) then
     return perigee.open(path)
   end
   local model = perigee.load(path, { max_tokens = args.max_tokens })
@@ -159,7 +159,7 @@ end
 
 local WRITERS = { list = vectors.list, npy = vectors.bytes, base64 = function(v) return jsonl.quote(vectors.base64(v)) end }
 
--- A function of an answer that returns it as JSON; as bytes for .npy.
+-- A function of an answer that returns it as JSON; as bytes for .npy. What its score was made of is left out.
 local function writer(args, task)
   if task == "embed" then
     local write = WRITERS[args.vectors]
@@ -174,7 +174,7 @@ local function writer(args, task)
     end
   end
   return function(answer)
-    answer.logits = nil
+    answer.logits, answer.value = nil, nil
     return jsonl.write(answer)
   end
 end
@@ -186,7 +186,7 @@ local function recorder(args)
     local parts = {}
     for _, name in ipairs(row.line and (args.keep_all and row.line.names or args.keep) or {}) do
       local raw = not taken[name] and row.line:raw(name)
-      parts[#parts + 1] = raw and jsonl.quote(name) .. ":" .. raw
+      parts[#parts + 1] = raw and jsonl.quote(name) .. ":" .. raw or nil
     end
     if failure then
       parts[#parts + 1] = ('"line":%d,"error":%s'):format(row.number, jsonl.quote(failure))

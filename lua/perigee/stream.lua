@@ -27,11 +27,6 @@ local PAIRS = {
   rerank = function(a, b) return { query = a, documents = b } end,
 }
 
--- What perigee.tasks says of a task.
-local function task_of(name)
-  return tasks[name] or error(("stream: the task is %s, which there is none of"):format(pgee.describe(name)), 0)
-end
-
 ---- From a row to an input --------------------------------------------------------------------------------------------
 
 local function field_of(row, name)
@@ -107,7 +102,8 @@ local function spread(list, first, last, answers, batch)
     answers:release() -- each row holds on to it
   end
   for _, cut in ipairs(batch and batch.truncated or {}) do
-    list[first + cut.input - 1].dropped = cut.dropped
+    local entry = list[first + cut.input - 1]
+    entry.dropped = (entry.dropped or 0) + cut.dropped
   end
 end
 
@@ -192,10 +188,10 @@ end
 function stream.new(encoder, rows, given)
   options.method(encoder, "stream")
   given = options.check(given, KNOWN, "stream", -2)
-  local task = given.task or encoder.task
+  local task = options.choice(given.task or encoder.task, tasks, "stream: task", -2)
   local s = {
     encoder = encoder, pull = puller(rows), input = reader(given.field, task), options = given.options, ready = given.ready,
-    run = task_of(task).run, window = positive(given, "window", 256), bytes = positive(given, "bytes", 65536),
+    run = tasks[task].run, window = positive(given, "window", 256), bytes = positive(given, "bytes", 65536),
   }
   spread({}, 1, 0, (s.run(encoder, {}, s.options))) -- what is wrong with task, options or checkpoint is no row's failure
   local list, at = {}, 0

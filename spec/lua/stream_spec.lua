@@ -218,7 +218,8 @@ describe("stream", function()
 
   it("refuses at once what no row could change", function()
     for _, case in ipairs {
-      { {}, { task = "nothing" }, "the task is the string 'nothing'" }, { {}, { fild = "x" }, "stream has no option fild" },
+      { {}, { task = "nothing" }, "stream: task is the string 'nothing', expected one of" },
+      { {}, { fild = "x" }, "stream has no option fild" },
       { 5, {}, "the rows are 5, expected an iterator or a list" }, { {}, { field = 5 }, "field is 5, expected a name" },
       { {}, { window = 0 }, "window is 0, expected a number of at least 1" }, { {}, { bytes = "x" }, "bytes is the string 'x'" },
       { {}, { task = "classify" }, "classifier" },

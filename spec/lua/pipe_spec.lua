@@ -1,0 +1,344 @@
+-- recipes/pipe.lua as a user runs it: a program among programs. What is run is bash, with $PIPE for the recipe on a small
+-- checkpoint and $DIR for a folder of the spec's own.
+local cjson = require "cjson"
+local ffi = require "ffi"
+local files = require "spec.support.files"
+local models = require "spec.support.models"
+local perigee = require "perigee"
+
+local pipe = assert(io.popen "pwd")
+local top = pipe:read "*l"
+pipe:close()
+
+local embedder = top .. "/" .. models.path "embedder"
+local hard = os.getenv "PERIGEE_HARD" -- sanitizers reserve so much that memory and times say nothing
+
+local dir
+
+-- Runs a script in the spec's folder. Returns what it wrote, both streams, and its status.
+local function bash(script)
+  local path = files.write(([[
+    export DIR='%s'; cd "$DIR"
+    PIPE="luajit %s/recipes/pipe.lua --model %s --threads 1"
+    EMBED="$PIPE --task embed --vectors base64"
+    %s]]):format(dir, top, embedder, script))
+  local process = assert(io.popen(("bash '%s' 2>&1; echo \"status $?\""):format(path)))
+  local text = process:read "*a"
+  process:close()
+  local output, status = text:match "^(.*)status (%d+)\n$"
+  return output, tonumber(status)
+end
+
+local function put(name, text)
+  local file = assert(io.open(dir .. "/" .. name, "wb"))
+  file:write(text)
+  file:close()
+end
+
+local function get(name)
+  local file = io.open(dir .. "/" .. name, "rb")
+  local text = file and file:read "*a"
+  return file and file:close() and text
+end
+
+local function lines_of(text)
+  local list = {}
+  for line in text:gmatch "([^\n]*)\n" do
+    list[#list + 1] = line
+  end
+  return list
+end
+
+-- Texts as JSON lines with an id each.
+local function texts(count, words)
+  local list = {}
+  for i = 1, count do
+    list[i] = ('{"id":%d,"text":"text %d%s"}\n'):format(i, i, (" some words"):rep(words or i % 7))
+  end
+  return table.concat(list)
+end
+
+describe("pipe", function()
+  local q = perigee.load(models.path "embedder"):quantize { activations = "dynamic" }
+
+  before_each(function()
+    dir = files.folder {}
+  end)
+  after_each(files.clean)
+
+  it("answers each line with a line, in order, and keeps fields as they were", function()
+    local raws = { "12345678901234567890", "0.1000", "1e400", '{"a": [1,  2]}', '"\\u00e9"', "-0", "null" }
+    for i, raw in ipairs(raws) do
+      raws[i] = ('{"text":"text %d","id":%s,"other":"x"}\n'):format(i, raw)
+    end
+    put("in", table.concat(raws))
+    local text, status = bash "$EMBED --keep id < in"
+    assert.are.equal(0, status, text)
+    local list = lines_of(text)
+    assert.are.equal(#raws, #list)
+    for i, line in ipairs(list) do
+      local raw = raws[i]:match '"id":(.*),"other"'
+      assert.are.equal(raw, line:match '^{"id":(.*),"result":"[%w+/]+=*"}$')
+    end
+  end)
+
+  it("keeps all fields but those that it writes, and writes the answer where it is told", function()
+    put("in", '{"result":1,"text":"a","line":7,"v":[]}\n{"error":2,"text":3}\n')
+    local list = lines_of((bash "$EMBED --keep all --as v < in"))
+    assert.matches('^{"result":1,"text":"a","v":"[^"]*"}$', list[1])
+    assert.are.equal('{"text":3,"line":2,"error":"field \\"text\\" is a number, expected a string"}', list[2])
+  end)
+
+  it("writes vectors as lists, base64 and .npy: the bits of embed", function()
+    put("in", texts(30))
+    local given = {}
+    for line in get("in"):gmatch "[^\n]+" do
+      given[#given + 1] = cjson.decode(line).text
+    end
+    local want = q:embed(given)
+    local text, status = bash "$PIPE --task embed < in"
+    assert.are.equal(0, status, text)
+    for i, line in ipairs(lines_of(text)) do
+      for k, v in ipairs(cjson.decode(line).result) do
+        assert.are.equal(want[i][k], tonumber(ffi.new("float[1]", v)[0]))
+      end
+    end
+    text, status = bash([[$PIPE --vectors npy --input in --output v.npy; $EMBED < in | python3 -c '
+import sys, json, base64
+data = open("v.npy", "rb").read()
+assert data[:8] == b"\x93NUMPY\x01\x00" and eval(data[10:128]) == {"descr": "<f4", "fortran_order": False, "shape": (30, 32)}
+assert data[128:] == b"".join(base64.b64decode(json.loads(line)["result"]) for line in sys.stdin)
+print("equal")']])
+    assert.are.same({ "equal\n", 0 }, { text, status })
+    assert.are.equal(ffi.string(want[30]:pointer(), 128), get("v.npy"):sub(-128))
+    assert.is_nil(get "v.npy.part")
+  end)
+
+  it("takes lines that are texts", function()
+    put("in", "\239\187\191one text\r\n\nanother {\"x\nlast")
+    local text, status = bash "$EMBED --lines < in"
+    assert.are.equal(0, status, text)
+    local want = {}
+    for i, one in ipairs { "one text", "", 'another {"x', "last" } do
+      want[i] = require("perigee.vectors").base64(q:embed(one))
+    end
+    for i, line in ipairs(lines_of(text)) do
+      assert.are.equal(want[i], cjson.decode(line).result)
+    end
+    assert.are.equal(4, #lines_of(text))
+  end)
+
+  it("gives a line that cannot be answered an error with its number, and goes on", function()
+    put("in", table.concat({
+      '{"text":"good"}', "", '{"text":"x"', '{"text":"\255"}', '{"id":6}', '{"text":["a"]}',
+      '{"text":"' .. ("x"):rep(300) .. '"}', '{"text":"good"}\0', '{"text":"good"}',
+    }, "\n"))
+    local text, status = bash "$EMBED --longest 200 --keep id < in"
+    assert.are.equal(0, status, text)
+    local list, errors = lines_of(text), {}
+    for i, line in ipairs(list) do
+      local record = line:match "^{" and cjson.decode(line) or {}
+      errors[i] = record.error and { record.line, record.error } or false
+    end
+    assert.are.same({
+      false,
+      { 2, "no valid JSON: expected an object, { at byte 1" }, { 3, "no valid JSON: expected ',' or '}' at byte 12" },
+      { 4, "no valid UTF-8 at byte 10" }, { 5, 'field "text" is missing' }, { 6, 'field "text" is a list, expected a string' },
+      { 7, "the line has 311 bytes, at most 200 are taken" }, { 8, "no valid JSON: expected the end of the line at byte 16" },
+      false,
+    }, { unpack(errors, 1, 9) })
+    assert.are.equal(cjson.decode(list[1]).result, cjson.decode(list[9]).result)
+    assert.matches("pipe: 7 of 9 lines have no answer; the first: line 2: no valid JSON", list[10], 1, true)
+    assert.matches('"id":6,"line":5', list[5], 1, true)
+  end)
+
+  it("stops at the first such line if told so, after the answers before it", function()
+    put("in", texts(10) .. "bad\n" .. texts(10))
+    local text, status = bash "$EMBED --strict < in 2> err; s=$?; cat err >&2; exit $s"
+    assert.are.equal(1, status)
+    assert.matches("error: line 11: no valid JSON", text, 1, true)
+    assert.are.equal(11, #lines_of(text))
+  end)
+
+  it("says what was cut off, or refuses it", function()
+    put("in", '{"text":"' .. ("word "):rep(200) .. '"}\n{"text":"a"}\n')
+    local list = lines_of((bash "$EMBED < in; $EMBED --long error < in 2> /dev/null"))
+    assert.matches('"truncated":%d+}$', list[1])
+    assert.is_nil(list[2]:find "truncated")
+    assert.matches('"line":1,"error":"it has %d+ tokens, at most 48 are taken', list[3])
+    assert.are.equal(list[2], list[4])
+  end)
+
+  it("reads pairs and the fields of tasks", function()
+    local model = perigee.load(models.path "pairs"):quantize { activations = "dynamic" }
+    put("in.tsv", "a text\tits pair\nno pair\n")
+    put("in", '{"a":"a text","b":"its pair"}\n')
+    local classify = ("PIPE=\"luajit %s/recipes/pipe.lua --model %s\"\n"):format(top, top .. "/" .. models.path "pairs")
+    local list = lines_of((bash(classify .. [[
+      $PIPE --scores --text a --pair b < in
+      $PIPE --lines --pair yes < in.tsv 2> /dev/null]])))
+    local want = model:classify { { "a text", "its pair" } }[1]
+    local got = cjson.decode(list[1]).result
+    assert.are.equal(want.label, got.label)
+    for label, score in pairs(want.scores) do
+      assert.is_true(math.abs(score - got.scores[label]) < 1e-8)
+    end
+    assert.are.same({ label = want.label, score = got.score }, cjson.decode(list[2]).result)
+    assert.matches("expected two texts with a tab between them", list[3], 1, true)
+  end)
+
+  it("answers a line that comes alone at once", function()
+    local text, status = bash [[
+      coproc P { $EMBED; }
+      for i in 1 2 3; do
+        echo "{\"text\":\"line $i\"}" >&${P[1]}
+        read -t 20 -u ${P[0]} line || { echo "no answer to line $i"; exit 1; }
+      done
+      printf '{"text":"half of' >&${P[1]}
+      sleep 0.1
+      printf ' a line"}\n{"text":' >&${P[1]}
+      read -t 20 -u ${P[0]} line || { echo "the rest of a line is waited for"; exit 1; }
+      echo "$line"
+      exec {P[1]}>&-
+      wait $P_PID]]
+    assert.are.equal(0, status, text)
+    assert.are.equal(require("perigee.vectors").base64(q:embed "half of a line"), cjson.decode(text:match "[^\n]*").result)
+  end)
+
+  it("ends like other filters when nobody reads", function()
+    local text = bash [[yes '{"text":"a"}' | $EMBED | head -n 2 > /dev/null; echo "${PIPESTATUS[*]}"
+      (trap '' PIPE; yes '{"text":"a"}' 2> /dev/null | $EMBED | head -n 2 > /dev/null; echo "${PIPESTATUS[1]}")]]
+    assert.are.equal("141 141 0\n141\n", text)
+  end)
+
+  it("fails where what it writes is lost", function()
+    put("in", texts(10))
+    local text, status = bash "$EMBED < in > /dev/full"
+    assert.are.same({ "error: cannot write the output: No space left on device\n", 1 }, { text, status })
+    text, status = bash "$EMBED --input in --output nowhere/out"
+    assert.are.same({ "error: cannot write 'nowhere/out.part': No such file or directory\n", 1 }, { text, status })
+    text, status = bash "(ulimit -f 1; trap '' XFSZ; $EMBED --input in --output out)"
+    assert.are.same({ "error: cannot write 'out.part': File too large\n", 1 }, { text, status })
+    text, status = bash "$EMBED --input in --output out --resume && wc -l < out"
+    assert.are.same({ "10\n", 0 }, { text, status })
+    text, status = bash "$EMBED --input . 2>&1"
+    assert.are.same({ "error: cannot read the input after line 0: Is a directory\n", 1 }, { text, status })
+  end)
+
+  for signal, status in pairs { TERM = 143, INT = 130 } do
+    it("ends with a whole line after SIG" .. signal .. ", idle, at work, or with nobody reading", function()
+      put("in", texts(60000, 3))
+      local text = bash(([[
+        mkfifo idle; exec 3<> idle
+        (trap - INT; exec $EMBED < idle > out1) & idle=$!
+        (trap - INT; exec $EMBED --input in --output out2) & busy=$!
+        (trap - INT; exec $EMBED < in) > >(sleep 0.6; cat > out3) & stuck=$!
+        echo '{"text":"x"}' >&3
+        until [ -s out1 ] && [ -s out2.part ]; do sleep 0.05; done
+        kill -%s $idle $busy $stuck
+        for p in $idle $busy $stuck; do wait $p; echo $?; done
+        sleep 0.8
+        for f in out1 out2.part out3; do tail -c 1 $f | od -An -c; done
+        ls out2 2> /dev/null]]):gsub("%%s", signal))
+      assert.are.equal(("%d\n%d\n%d\n  \\n\n  \\n\n  \\n\n"):format(status, status, status), text)
+    end)
+  end
+
+  it("stays as large as it was on input without end", function()
+    if hard then
+      return pending "sanitizers keep what was freed"
+    end
+    local text, status = bash [[
+      yes '{"id":7,"text":"a text of a few words"}' | (echo $BASHPID > pid; exec $EMBED --keep id) | head -n 30000 |
+        luajit -e 'local n = 0
+          for line in io.lines() do
+            n = n + 1
+            if n == 6000 or n == 30000 then
+              for text in io.lines("/proc/" .. io.open("pid"):read() .. "/status") do
+                if text:match "VmHWM" then print(text:match "%d+") end
+              end
+            end
+          end']]
+    local list = lines_of(text)
+    assert.are.equal(2, #list, text)
+    assert.are.equal(0, status)
+    assert.is_true(list[2] - list[1] < 4096, text) -- KiB
+  end)
+
+  describe("that is interrupted", function()
+    it("goes on where it stopped: complete, nothing twice", function()
+      local kills = tonumber(os.getenv "PERIGEE_KILLS" or 4)
+      put("in", texts(kills * 800 + 4000, 20))
+      local text, status = bash(([[
+        $EMBED --keep id < in > want
+        sh %s/spec/support/kills.sh %d out $EMBED --keep id --input in --output out --resume && cmp want out && ls]]):format(top,
+        kills))
+      assert.are.equal(0, status, text)
+      assert.are.equal(("%d kills\nin\nout\nwant\n"):format(kills), text)
+    end)
+
+    it("goes on with vectors, too", function()
+      put("in", texts(4000, 20))
+      local text, status = bash(([[
+        $PIPE --vectors npy --input in --output want
+        sh %s/spec/support/kills.sh 2 out $PIPE --vectors npy --input in --output out --resume && cmp want out]]):format(top))
+      assert.are.same({ "2 kills\n", 0 }, { text, status })
+    end)
+
+    it("takes nothing for its own that is not", function()
+      put("in", texts(3))
+      put("out.part", '{"x":1}\n{"x":2}\n{"x"')
+      local text, status = bash "$EMBED --input in --output out --resume; cat out"
+      assert.are.equal(0, status)
+      assert.matches('^{"x":1}\n{"x":2}\n{"result":"[^"]*"}\n$', text)
+      text, status = bash "$EMBED --input in --output out --resume; cat out | wc -l" -- it is whole: nothing is done
+      assert.are.same({ "3\n", 0 }, { text, status })
+      text, status = bash "echo no > out; $EMBED --input in --output out; wc -l < out" -- not told to go on: made anew
+      assert.are.same({ "3\n", 0 }, { text, status })
+
+      put("more.part", ("{}\n"):rep(4))
+      text, status = bash "$EMBED --input in --output more --resume"
+      assert.are.same({ "error: 'more.part' has 4 answers, the input 3 lines: it is not of this input\n", 1 }, { text, status })
+      put("v.part", require("perigee.vectors").header(0, 16) .. ("x"):rep(200))
+      text, status = bash "$PIPE --vectors npy --input in --output v --resume"
+      assert.are.same({ "error: cannot go on with 'v.part': it holds no vectors of 32\n", 1 }, { text, status })
+    end)
+
+    it("is alone with its file", function()
+      put("in", texts(60000, 3))
+      local text = bash [[
+        $EMBED --input in --output out & first=$!
+        until [ -s out.part ]; do sleep 0.05; done
+        $EMBED --input in --output out; echo $?
+        kill $first; wait $first 2> /dev/null
+        head -n 5 in > five
+        $EMBED --input five --output out && wc -l < out]]
+      assert.are.equal("error: cannot write 'out.part': another process is writing it\n1\n5\n", text)
+    end)
+  end)
+
+  it("says how far it is if asked to", function()
+    put("in", texts(2000))
+    local text = bash "$EMBED --progress --input in --output out; $EMBED --quiet --input in --output out"
+    assert.matches("^0 lines, 0 a second, 0.0 %%, %-\n2000 lines, %d+ a second\n$", text)
+  end)
+
+  it("refuses options that go ill together, with one line", function()
+    put("in", "{}\n")
+    for words, why in pairs {
+      ["--resume"] = "--resume goes on with a file: expected --output",
+      ["--vectors npy"] = "--vectors npy needs a file: expected --output",
+      ["--lines --keep id"] = "--keep is for fields, which --lines has none of",
+      ["--keep id,result"] = "--keep result: that field is written here",
+      ["--as error"] = "--as is error, which is written already",
+      ["--input nowhere"] = "cannot read 'nowhere': No such file or directory",
+      ["--task classify"] = "classifier",
+      ["--model /nowhere"] = "/nowhere",
+    } do
+      local text, status = bash("$PIPE " .. words .. " < in")
+      assert.are.equal(1, status, text)
+      assert.matches(why, text, 1, true)
+      assert.matches("^error: [^\n]*\n", text)
+    end
+  end)
+end)
