@@ -45,7 +45,7 @@ SPEC   := spec
 MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 QUIET  := $(if $(V),,@)
 
-.PHONY: lib speclib deps demo test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
+.PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
 .PHONY: bench-kernels bench-peers bench-cliffs bench-pipe kills
 .DELETE_ON_ERROR:
 
@@ -58,6 +58,12 @@ demo:
 	@$(MAKE_ALL) lib
 	@sh .ci/fetch model build/demo/all-MiniLM-L6-v2
 	PERIGEE_LIB=$(abspath $(LIB)) $(LUAJIT) recipes/bert_static.lua
+
+## make models     fetches larger checkpoints that specs and recipes use where they are: all-mpnet-base-v2, multilingual-e5-small
+models:
+	@sh .ci/deps model
+	sh .ci/fetch mpnet build/demo/all-mpnet-base-v2
+	sh .ci/fetch e5 build/demo/multilingual-e5-small
 
 ## make test       installs what is missing, builds, runs all specs; SPEC=spec/kernels runs some
 test:

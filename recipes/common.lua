@@ -63,8 +63,8 @@ function common.xlmr()
   return folder
 end
 
---- The arguments that all recipes have; add(parser) adds a recipe's own. Fields are named as the options are. demo: what --model is
--- by default, common.demo if nil.
+--- The arguments that all recipes have; add(parser) adds a recipe's own. Fields are named as the options are. demo: what --model
+-- is by default, common.demo if nil.
 function common.arguments(name, description, add, demo)
   local parser = argparse(name, description)
   parser:option("--model", "Folder of a Hugging Face checkpoint. Default: " .. (demo and "as said in the recipe's head"

@@ -3,6 +3,7 @@
 
   make_models.py small          checkpoints/NAME/ (random weights, fixed seeds) with values.safetensors
   make_models.py heads          checkpoints/NAME/ of every architecture, all of its heads in one file, with values.safetensors
+  make_models.py mpnet FOLDER   mpnet/ from all-mpnet-base-v2 in FOLDER: texts.json, values.safetensors
   make_models.py demo FOLDER    minilm/ from the demo checkpoint in FOLDER (all-MiniLM-L6-v2): texts.json, values.safetensors
 
 pip install torch==2.15.0 transformers==5.24.0 tokenizers safetensors==0.8.0 numpy. All in float32 with eager attention, so another
@@ -338,11 +339,34 @@ def demo(source):
     print("lengths", [len(s[0]) for s in sequences], os.path.getsize(f"{folder}/values.safetensors"), "bytes")
 
 
+def mpnet(source):
+    folder = f"{HERE}/mpnet"
+    os.makedirs(folder, exist_ok=True)
+    tok = AutoTokenizer.from_pretrained(source)
+    tok.backend_tokenizer.no_truncation()
+    tok.backend_tokenizer.no_padding()
+    model = transformers.MPNetModel.from_pretrained(source, dtype=torch.float32, attn_implementation="eager",
+                                                    add_pooling_layer=False).eval()
+    texts = [DEMO[5], DEMO[7], DEMO[9]]
+    sequences = [(e, [0] * len(e)) for e in (tok(t, truncation=True, max_length=384)["input_ids"] for t in texts)]
+    kept = values(model, sequences, lambda t: [0, t - 1])
+    for i in range(len(texts)):
+        v = kept.pop(f"{i}/pooled.mean")
+        for other in [k for k in kept if k.startswith(f"{i}/pooled")]:
+            del kept[other]
+        kept[f"{i}/embed"] = v / v.norm()
+    save_file(kept, f"{folder}/values.safetensors")
+    write_json(f"{folder}/texts.json", texts)
+    print("lengths", [len(s[0]) for s in sequences], os.path.getsize(f"{folder}/values.safetensors"), "bytes")
+
+
 if __name__ == "__main__":
     if sys.argv[1:] == ["small"]:
         small()
     elif sys.argv[1:2] == ["heads"]:
         heads(sys.argv[2:])
+    elif len(sys.argv) == 3 and sys.argv[1] == "mpnet":
+        mpnet(sys.argv[2])
     elif len(sys.argv) == 3 and sys.argv[1] == "demo":
         demo(sys.argv[2])
     else:

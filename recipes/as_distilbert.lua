@@ -1,0 +1,89 @@
+#!/usr/bin/env luajit
+--- Rewrites a BERT embedder as a DistilBERT, which has no token types. A text alone has type 0 throughout, so the type's row is
+-- added to every position once and for all: the same answers, to 1e-5. The pooler, which embedders do not use, is left out.
+--
+--   luajit recipes/as_distilbert.lua FOLDER OUT
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
+package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
+  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+local cjson = require "cjson"
+local checkpoint = require "perigee.checkpoint"
+local pgee = require "perigee.ffi"
+local safetensors = require "perigee.safetensors"
+
+-- A tensor's name in BERT, without "encoder.layer.0.", and in DistilBERT, without "transformer.layer.0.".
+local LAYER = {
+  ["attention.self.query"] = "attention.q_lin", ["attention.self.key"] = "attention.k_lin",
+  ["attention.self.value"] = "attention.v_lin", ["attention.output.dense"] = "attention.out_lin",
+  ["attention.output.LayerNorm"] = "sa_layer_norm", ["intermediate.dense"] = "ffn.lin1", ["output.dense"] = "ffn.lin2",
+  ["output.LayerNorm"] = "output_layer_norm",
+}
+
+local function renamed(name)
+  local layer, part, kind = name:match "^encoder%.layer%.(%d+)%.(.*)%.(%a+)$"
+  return layer and ("transformer.layer.%s.%s.%s"):format(layer, LAYER[part] or part, kind)
+    or name:match "^embeddings%." and name ~= "embeddings.token_type_embeddings.weight" and name
+end
+
+local function config_of(c)
+  if c.model_type ~= "bert" or (c.layer_norm_eps or 1e-12) ~= 1e-12 then
+    error("expected a BERT whose layer_norm_eps is 1e-12, which DistilBERT has", 0)
+  end
+  return {
+    model_type = "distilbert", architectures = { "DistilBertModel" }, dim = c.hidden_size, n_heads = c.num_attention_heads,
+    n_layers = c.num_hidden_layers, hidden_dim = c.intermediate_size, activation = c.hidden_act, vocab_size = c.vocab_size,
+    max_position_embeddings = c.max_position_embeddings, pad_token_id = c.pad_token_id,
+  }
+end
+
+local function put(path, bytes)
+  local file = assert(io.open(path, "wb"))
+  assert(file:write(bytes))
+  assert(file:close())
+end
+
+local FILES = {
+  "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt", "modules.json", "sentence_bert_config.json",
+  "config_sentence_transformers.json", "1_Pooling/config.json",
+}
+
+local function rewrite(from, to)
+  local c = checkpoint.open(from)
+  local config, tensors = config_of(c.config), {}
+  for _, name in ipairs(c:names()) do
+    local new = renamed(name)
+    if new then
+      tensors[new] = c:tensor(name)
+    end
+  end
+  local positions = c:tensor("embeddings.position_embeddings.weight"):f32():copy()
+  local row, at, stride = c:tensor("embeddings.token_type_embeddings.weight"):f32()[1], positions:pointer()
+  for i = 0, #positions - 1 do
+    for k = 0, config.dim - 1 do
+      at[i * stride + k] = at[i * stride + k] + row[k + 1]
+    end
+  end
+  tensors["embeddings.position_embeddings.weight"] = positions
+  pgee.make_folder(to .. "/1_Pooling")
+  for _, name in ipairs(FILES) do
+    local file = io.open(from .. "/" .. name, "rb")
+    if file then
+      put(to .. "/" .. name, file:read "*a")
+      file:close()
+    end
+  end
+  safetensors.write(to .. "/model.safetensors", tensors, { format = "pt" })
+  put(to .. "/config.json", cjson.encode(config)) -- last: who finds it finds all
+end
+
+if arg and arg[0] and arg[0]:match "as_distilbert%.lua$" then
+  if #arg ~= 2 then
+    io.stderr:write "usage: as_distilbert.lua FOLDER OUT\n"
+    os.exit(1)
+  end
+  require("common").main(function()
+    rewrite(arg[1], arg[2])
+    print(arg[2])
+  end)
+end
+return rewrite
