@@ -14,6 +14,7 @@ local progress = require "perigee.progress"
 local ranking = require "perigee.evaluate.ranking"
 local read = require "perigee.evaluate.read"
 local report = require "perigee.report"
+local sample = require "perigee.evaluate.sample"
 local squad = require "perigee.evaluate.squad"
 local tasks = require "perigee.evaluate.tasks"
 local tensor = require "perigee.tensor"
@@ -118,6 +119,20 @@ function evaluate.cosine(a, i, b, j)
   return xy / math.sqrt(xx * yy)
 end
 
+---- Arguments ------------------------------------------------------------------------------------------------------
+
+local function check_model(model, what)
+  if type(model) ~= "table" or type(model.model) ~= "table" then
+    error(("evaluate.%s: the model is %s, expected one that load or quantize gave"):format(what, pgee.describe(model)), 0)
+  end
+end
+
+local function check_set(set, what, level)
+  if type(set) ~= "table" or type(set.texts) ~= "table" or type(set.labels) ~= "table" then
+    error(("evaluate.%s: the set is %s, expected what evaluate.read returned"):format(what, pgee.describe(set)), 0)
+  end
+end
+
 ---- Labelled files ----------------------------------------------------------------------------------------------------
 
 --- The set of a labelled file, or of several: tables (TSV, CSV, JSON lines) of texts or pairs with labels or scores, questions
@@ -128,6 +143,18 @@ function evaluate.read(paths, given)
   return set
 end
 
+--- Up to `count` inputs of a set to calibrate on, evenly over it. without: a set that the model is judged by, whose inputs are left
+-- out, or nil. single: pairs as two texts, which is what a model of vectors is given. Returns a list, how many there were to choose
+-- from, how many were left out.
+function evaluate.sample(from, count, without, single)
+  check_set(from, "sample", 2)
+  local ok, list, total, out = pcall(sample, from, count, without, single)
+  if not ok then
+    error(list, 2)
+  end
+  return list, total, out
+end
+
 ---- Judging -----------------------------------------------------------------------------------------------------------
 
 local KNOWN = {
@@ -135,18 +162,6 @@ local KNOWN = {
   prompt = true, query_prompt = true, document_prompt = true, template = true, labels = true, language = true, tokens = true,
   stride = true, longest = true, strict = true, aggregation = true,
 }
-
-local function check_model(model, what)
-  if type(model) ~= "table" or type(model.model) ~= "table" then
-    error(("evaluate.%s: the model is %s, expected one that load or quantize gave"):format(what, pgee.describe(model)), 0)
-  end
-end
-
-local function check_set(set, what)
-  if type(set) ~= "table" or type(set.texts) ~= "table" or type(set.labels) ~= "table" then
-    error(("evaluate.%s: the set is %s, expected what evaluate.read returned"):format(what, pgee.describe(set)), 0)
-  end
-end
 
 -- The task's name and its job for these models.
 local function job_of(set, encoder, given)
@@ -393,7 +408,7 @@ function evaluate.distance(model, q, inputs)
     result.vectors = cosines(a, b)
     a:release()
     b:release()
-  elseif model.config.problem ~= "regression" then
+  elseif model.task == "classify" and model.config.problem ~= "regression" then
     result.agreement = agreement(model, q, inputs)
   end
   return result

@@ -389,4 +389,21 @@ describe("INT8", function()
       stats:release()
     end
   end)
+
+  it("models are saved with their head and answer from the file", function()
+    for _, case in ipairs(GIVEN) do
+      local name, method, given = unpack(case)
+      local q = load(name):quantize { activations = "dynamic" }
+      local path = files.write ""
+      q:save(path)
+      local opened = perigee.open(path)
+      assert.are.equal(q.task, opened.task)
+      assert.are.same(q[method](q, given), opened[method](opened, given))
+      assert.matches("it was saved without", failure(name == "qa" and opened.ner or opened.qa, opened,
+        name == "qa" and "x" or { question = "x", context = "x" }), 1, true)
+      opened:release()
+      q:release()
+    end
+    files.clean()
+  end)
 end)
