@@ -37,11 +37,14 @@ function definitions.names()
   return names
 end
 
---- Makes checkpoints of that model_type known to perigee.load; one that was known is replaced. Other fields of the definition are
--- its own.
+--- Makes checkpoints of that model_type known to perigee.load; one that was known is replaced, with nil it is forgotten. Other
+-- fields of the definition are its own.
 function definitions.register(model_type, definition)
   if type(model_type) ~= "string" or model_type == "" then
     error("register_model: model_type is " .. json.describe(model_type) .. ", expected what config.json says, a string", 2)
+  elseif definition == nil then
+    known[model_type] = nil
+    return
   elseif type(definition) ~= "table" then
     error("register_model: the definition is " .. json.describe(definition) .. ", expected a table of functions", 2)
   end

@@ -102,13 +102,60 @@ for _, name in ipairs(models.heads) do
   end)
 end
 
+describe("a model that a script registers", function()
+  local recipe = "recipes/register_model.lua"
+  local path = models.path "prelayernorm"
+
+  it("is unknown before, and has the reference's layers and heads after", function()
+    assert.error_matches(function() perigee.load(path) end, "model_type is the string 'roberta-prelayernorm', expected bert", 1,
+      true)
+    dofile(recipe)
+    local model, sequences = perigee.load(path), golden.read(path)
+    local layers, batch = model:layers(golden.ids(sequences))
+    for i, s in ipairs(sequences) do
+      local report, rows = compare.report "prelayernorm", {}
+      for j, row in ipairs(s.rows) do
+        rows[j] = batch.starts[i - 1] + row
+      end
+      for j, layer in ipairs(layers) do
+        local what = j == 1 and "embedding" or "layer." .. (j - 2)
+        report:stage(what, compare.rows(layer, rows), s.get(what))
+      end
+      assert(report:finish())
+    end
+    for _, head in ipairs(HEADS) do
+      check("prelayernorm", head, model, sequences)
+    end
+    local stats = model:calibrate(golden.ids(sequences), { progress = false })
+    for _, activations in ipairs { "static", "dynamic" } do
+      local q = model:quantize { activations = activations, stats = stats }
+      assert.is_true(model:hidden(golden.ids(sequences)):sqnr((q:hidden(golden.ids(sequences)))) > 20)
+      q:release()
+    end
+    model:release()
+    perigee.register_model("roberta-prelayernorm", nil)
+    assert.is_false(pcall(perigee.load, path))
+  end)
+
+  it("runs as a program, with a checkpoint and without", function()
+    for _, folder in ipairs { path, "" } do
+      local process = assert(io.popen(("luajit %s %s 2>&1"):format(recipe, folder)))
+      local text = process:read "*a"
+      process:close()
+      assert.matches("roberta%-prelayernorm, 2 layers of %d+, FP32", text)
+      assert.matches("hidden states in INT8: [2-9]%d%.%d dB", text)
+    end
+  end)
+end)
+
 describe("relatives that share a definition", function()
   after_each(files.clean)
 
+  local path = models.path "roberta"
   for _, model_type in ipairs { "camembert", "xlm-roberta" } do
     it("have its answers: " .. model_type, function()
-      local path = models.path "roberta"
-      local config = models.read(path .. "/config.json"):gsub('"model_type": "roberta"', ('"model_type": "%s"'):format(model_type))
+      local config = models.read(path .. "/config.json")
+      config = config:gsub('"model_type": "roberta"', ('"model_type": "%s"'):format(model_type))
       local model = perigee.load(models.variant(path, { ["config.json"] = config }))
       assert.equal(model_type, model.config.model_type)
       for _, head in ipairs(HEADS) do

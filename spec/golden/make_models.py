@@ -65,6 +65,7 @@ HEADS = {
     "mpnet": dict(kind="MPNet", h=40, a=5, i=70, l=2, act="gelu", types=1, dtype="F16", pad=1, positions=150,
                   lengths=[1, 7, 148, 33]),
     "electra": dict(kind="Electra", h=32, a=4, i=50, l=2, e=20, act="gelu_fast", types=2, dtype="F32"),
+    "prelayernorm": dict(kind="RobertaPreLayerNorm", h=24, a=3, i=40, l=2, act="gelu", types=1, dtype="F16", pad=1),
 }
 ENDS = {"fill": "ForMaskedLM", "classifier": "ForSequenceClassification", "spans": "ForQuestionAnswering",
         "tags": "ForTokenClassification"}

@@ -1,0 +1,77 @@
+#!/usr/bin/env luajit
+--- An architecture that Perigee does not know, made known from a script: RoBERTa with its norms before attention and feed-forward
+-- (fairseq's --encoder-normalize-before; the reference library's RobertaPreLayerNorm). Then it loads, calibrates, quantizes and
+-- answers like any other.
+--
+--   luajit recipes/register_model.lua [FOLDER]           FOLDER: such a checkpoint. Without it: one of random weights
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
+package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
+  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+local bert = require "perigee.models.bert"
+local perigee = require "perigee"
+local roberta = require "perigee.models.roberta"
+
+-- What is the same as RoBERTa's: config.json's keys, the heads. `prefix` is what tensors of the encoder begin with inside a model
+-- with a head.
+local definition = {
+  prefix = "roberta_prelayernorm",
+  check = roberta.check, classifier = roberta.classifier, spans = roberta.spans, tags = roberta.tags, fill = roberta.fill,
+}
+
+--- Token ids to hidden states [T][H]. Second result: every layer's output, the embeddings first; the last is normed, too.
+function definition.encoder(g, config, weights)
+  local H, I, eps = config.hidden_size, config.intermediate_size, config.layer_norm_eps
+  local x = bert.embeddings(g, config, weights)
+  local layers = { x }
+  for i = 0, config.num_hidden_layers - 1 do
+    local layer = ("encoder.layer.%d."):format(i)
+    local normed = g:norm(x, weights:norm(layer .. "attention.LayerNorm", H, eps))
+    local q = g:linear(normed, weights:linear(layer .. "attention.self.query", H, H))
+    local k = g:linear(normed, weights:linear(layer .. "attention.self.key", H, H))
+    local v = g:linear(normed, weights:linear(layer .. "attention.self.value", H, H))
+    local context = g:attention(q, k, v, config.num_attention_heads)
+    x = g:add(g:linear(context, weights:linear(layer .. "attention.output.dense", H, H)), x)
+
+    normed = g:norm(x, weights:norm(layer .. "intermediate.LayerNorm", H, eps))
+    local inner = g[config.activation](g, g:linear(normed, weights:linear(layer .. "intermediate.dense", I, H)))
+    x = g:add(g:linear(inner, weights:linear(layer .. "output.dense", H, I)), x)
+    layers[#layers + 1] = x
+  end
+  x = g:norm(x, weights:norm("LayerNorm", H, eps))
+  layers[#layers] = x
+  return x, layers
+end
+
+perigee.register_model("roberta-prelayernorm", definition)
+
+---- That is all. What follows uses it. --------------------------------------------------------------------------------
+
+-- Random weights in the shape of such a model, for want of a checkpoint.
+local function random()
+  local weights = require "perigee.random"
+  weights.configs.prelayernorm = {
+    model_type = "roberta-prelayernorm", hidden_size = 128, num_hidden_layers = 2, num_attention_heads = 4,
+    intermediate_size = 512, vocab_size = 1000, max_position_embeddings = 130, type_vocab_size = 1, pad_token_id = 1,
+  }
+  return weights.checkpoint "prelayernorm"
+end
+
+local function main()
+  local model = perigee.load(arg[1] or random())
+  local inputs = {}
+  for i = 1, 16 do -- a checkpoint with a tokenizer takes texts
+    inputs[i] = { ids = {} }
+    for j = 1, 5 + i do
+      inputs[i].ids[j] = (i * 31 + j * 17) % model.vocabulary
+    end
+  end
+  local stats = model:calibrate(inputs, { progress = false })
+  local q = model:quantize { stats = stats }
+  print(model)
+  print(q:explain())
+  print(("hidden states in INT8: %.1f dB"):format(model:hidden(inputs):sqnr((q:hidden(inputs)))))
+end
+
+if arg and arg[0] and arg[0]:match "register_model%.lua$" then
+  require("common").main(main)
+end
