@@ -1,0 +1,209 @@
+-- Definitions: which models are known, how others are made known, and what config.json and the weights may say to them.
+local definitions = require "perigee.definitions"
+local files = require "spec.support.files"
+local fuse = require "perigee.passes.fuse"
+local golden = require "spec.support.golden"
+local Graph = require "perigee.graph"
+local models = require "spec.support.models"
+local mpnet = require "perigee.models.mpnet"
+local perigee = require "perigee"
+local safetensors = require "perigee.safetensors"
+local Weights = require "perigee.weights"
+
+local function failure(f, ...)
+  local ok, message = pcall(f, ...)
+  assert.is_false(ok)
+  return message
+end
+
+-- A checkpoint of the repo with something in its config.json replaced.
+local function reconfigured(name, from, to)
+  local config, count = models.read(models.path(name) .. "/config.json"):gsub(from, to)
+  assert.equal(1, count)
+  return models.variant(models.path(name), { ["config.json"] = config })
+end
+
+-- A checkpoint of the repo whose tensors f has changed: a table of them by name.
+local function rewritten(name, f)
+  local file, tensors = safetensors.open(models.path(name) .. "/model.safetensors"), {}
+  for _, key in ipairs(file:names()) do
+    tensors[key] = file:tensor(key)
+  end
+  f(tensors)
+  local folder = models.variant(models.path(name), { ["model.safetensors"] = false })
+  safetensors.write(folder .. "/model.safetensors", tensors)
+  return folder
+end
+
+describe("register_model", function()
+  local encoder = { check = function() end, encoder = function() end }
+
+  after_each(function()
+    perigee.register_model("mine", nil)
+    files.clean()
+  end)
+
+  it("makes a definition known to load, which is then asked as the others are", function()
+    local asked = {}
+    perigee.register_model("mine", {
+      prefix = "bert",
+      check = function(config)
+        asked.check = config
+        require("perigee.models.bert").check(config)
+      end,
+      encoder = require("perigee.models.bert").encoder,
+    })
+    local folder = reconfigured("gelu-new", '"model_type": "bert"', '"model_type": "mine"')
+    local model, bert = perigee.load(folder), perigee.load(models.path "gelu-new")
+    assert.equal(model.config, asked.check)
+    local given = { ids = { 1, 2, 3 } }
+    assert.same(bert:hidden(given):totable(), model:hidden(given):totable())
+    assert.equal("mine has no head \"spans\"; it has none",
+      failure(definitions.head, model.definition, "spans", "mine"))
+  end)
+
+  it("refuses what is no definition, and says why", function()
+    local function refuses(message, ...)
+      assert.matches(message, failure(perigee.register_model, ...), 1, true)
+    end
+    refuses("model_type is 5, expected what config.json says, a string", 5, encoder)
+    refuses("model_type is the string '', expected", "", encoder)
+    refuses("the definition is the string 'bert', expected a table of functions", "mine", "bert")
+    refuses('check of "mine" is missing, expected a function', "mine", { encoder = encoder.encoder })
+    refuses('encoder of "mine" is missing, expected a function', "mine", { check = encoder.check })
+    refuses('fill of "mine" is true, expected a function', "mine", { check = print, encoder = print, fill = true })
+    refuses('prefix of "mine" is 1, expected a string', "mine", { check = print, encoder = print, prefix = 1 })
+  end)
+
+  it("replaces what was known, and forgets it again", function()
+    perigee.register_model("mine", encoder)
+    assert.equal("mine", definitions.names()[5])
+    perigee.register_model("mine", nil)
+    assert.same({ "bert", "camembert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta" }, definitions.names())
+  end)
+end)
+
+describe("hidden_act", function()
+  after_each(files.clean)
+
+  -- name: a checkpoint; old, new: names of one function.
+  local function same(name, key, old, new)
+    local folder = reconfigured(name, ('"%s": "%s"'):format(key, old), ('"%s": "%s"'):format(key, new))
+    local one, other, given = perigee.load(models.path(name)), perigee.load(folder), { ids = { 5, 6, 7, 8 } }
+    assert.same(one:hidden(given):totable(), other:hidden(given):totable(), new)
+    one:release()
+    other:release()
+  end
+
+  it("goes by every name that the reference has for a function", function()
+    same("gelu", "hidden_act", "gelu", "gelu_python")
+    for _, new in ipairs { "gelu_new", "gelu_fast", "gelu_python_tanh", "gelu_accurate" } do
+      same("gelu-tanh", "hidden_act", "gelu_pytorch_tanh", new)
+    end
+    same("distilbert-heads", "activation", "silu", "swish")
+  end)
+
+  it("of another name is an error that lists the known ones", function()
+    assert.matches("hidden_act is the string 'mish', expected gelu, gelu_accurate, gelu_fast, gelu_new, gelu_python, "
+      .. "gelu_python_tanh, gelu_pytorch_tanh, quick_gelu, relu, silu, swish, tanh",
+      failure(perigee.load, reconfigured("gelu", '"hidden_act": "gelu"', '"hidden_act": "mish"')), 1, true)
+    assert.matches("(did you mean \"gelu\"?)",
+      failure(perigee.load, reconfigured("gelu", '"hidden_act": "gelu"', '"hidden_act": "gellu"')), 1, true)
+  end)
+end)
+
+describe("the decoder", function()
+  after_each(files.clean)
+
+  -- The linear that makes logits of words, in a graph of the model.
+  local function decoder(model)
+    local g = Graph.new()
+    local weights = Weights.new(model.checkpoint)
+    local x = model.definition.encoder(g, model.config, weights)
+    g.in_head = true
+    g:output("logits", model.definition.fill(g, model.config, weights, x))
+    weights:check()
+    g = fuse(g)
+    return g.nodes[#g.nodes].parts[1]
+  end
+
+  it("is the table of words where the checkpoint has no other", function()
+    for _, name in ipairs { "bert-heads", "roberta", "mpnet", "electra" } do
+      local part = decoder(perigee.load(models.path(name)))
+      assert.equal("embeddings.word_embeddings.weight", part.weight.name)
+      assert.is_true(part.in_place)
+    end
+  end)
+
+  it("is the checkpoint's own where there is one, or has to be", function()
+    local own = decoder(perigee.load(rewritten("roberta", function(tensors)
+      tensors["lm_head.decoder.weight"] = tensors["roberta.embeddings.word_embeddings.weight"]
+      tensors["lm_head.decoder.bias"], tensors["lm_head.bias"] = tensors["lm_head.bias"], nil
+    end)))
+    assert.equal("lm_head.decoder.weight", own.weight.name)
+    assert.equal("lm_head.decoder.bias", own.bias.name)
+    assert.equal("vocab_projector.weight", decoder(perigee.load(models.path "distilbert-heads")).weight.name)
+    local untied = perigee.load(reconfigured("electra", '"tie_word_embeddings": true', '"tie_word_embeddings": false'))
+    assert.matches("generator_lm_head.weight [97][20] is missing", failure(decoder, untied), 1, true)
+    local odd = perigee.load(reconfigured("electra", '"tie_word_embeddings": true', '"tie_word_embeddings": 1'))
+    assert.matches("tie_word_embeddings is 1, expected true or false", failure(decoder, odd), 1, true)
+  end)
+
+  it("costs no copy of the table", function()
+    local model = perigee.load(models.path "bert-heads")
+    local part = decoder(model)
+    local lowered = require("perigee.passes.lower").packed_f32(model.memo, { part })
+    assert.equal(4 * 97, lowered.bytes) -- what stands for a bias where there is none
+    model:release()
+  end)
+end)
+
+describe("MPNet", function()
+  after_each(files.clean)
+
+  it("has one bucket for each distance up to 7, then wider ones, apart for keys before and after", function()
+    local first = { [8] = 8, [9] = 12, [10] = 16, [11] = 23, [12] = 32, [13] = 46, [14] = 64, [15] = 91 }
+    for distance = 0, 600 do
+      local want = math.min(distance, 7)
+      for bucket = 8, 15 do
+        want = distance >= first[bucket] and bucket or want
+      end
+      assert.equal(want, mpnet.bucket(-distance), distance)
+      assert.equal(distance > 0 and 16 + want or 0, mpnet.bucket(distance), distance)
+    end
+  end)
+
+  it("needs the 32 buckets that the reference takes", function()
+    local message = failure(perigee.load, reconfigured("mpnet", '"relative_attention_num_buckets": 32',
+      '"relative_attention_num_buckets": 31'))
+    assert.matches("relative_attention_num_buckets is 31, expected an integer from 32", message, 1, true)
+  end)
+
+  it("takes texts as long as it has positions, and no longer", function()
+    local model = perigee.load(models.path "mpnet")
+    assert.equal(148, model.positions)
+    local ids = {}
+    for i = 1, 149 do
+      ids[i] = 5
+    end
+    assert.matches("ids has 149 tokens, expected 1 to 148", failure(model.hidden, model, { ids = ids }), 1, true)
+    ids[149] = nil
+    assert.equal(148, #model:hidden { ids = ids })
+  end)
+end)
+
+describe("positions", function()
+  it("do not count padding tokens where the reference does not", function()
+    local model, sequences = perigee.load(models.path "roberta"), golden.read(models.path "roberta")
+    local ids = sequences[4].ids
+    assert.equal(1, ids[4]) -- the golden values of models_spec are of a sequence that has some
+    local with, without = {}, {}
+    for i, id in ipairs(ids) do
+      with[i], without[i] = id, id == 1 and 2 or id
+    end
+    local a, b = model:layers { ids = with }, model:layers { ids = without }
+    assert.same(a[1][3]:totable(), b[1][3]:totable())
+    assert.not_same(a[1][7]:totable(), b[1][7]:totable())
+    model:release()
+  end)
+end)
