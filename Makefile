@@ -46,7 +46,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
-.PHONY: bench-kernels bench-peers bench-cliffs bench-pipe kills
+.PHONY: bench-kernels bench-peers bench-cliffs quality bench-pipe kills
 .DELETE_ON_ERROR:
 
 ## make            the library, build/libperigee.so
@@ -170,6 +170,12 @@ $(EXACT): exact-%:
 ## make kills      recipes/pipe.lua killed 200 times: what it wrote in the end is complete, and nothing twice
 kills: $(LIB) $(SPECLIB)
 	PERIGEE_KILLS=200 PERIGEE_LIB=$(abspath $(SPECLIB)) busted --lua=$(LUAJIT) --filter=where.it.stopped spec/lua/pipe_spec.lua
+
+## make quality    what INT8 costs on the data sets of ../shared: whole sets, scores with intervals, speed; six minutes
+quality: export PERIGEE_QUALITY := 1
+quality:
+	@sh .ci/deps
+	@$(MAKE_ALL) SPEC=spec/golden/quality_spec.lua specs
 
 # ---- Speed ------------------------------------------------------------------------------------------------------------
 

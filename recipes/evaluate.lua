@@ -14,10 +14,6 @@ local common = require "common"
 local perigee = require "perigee"
 local evaluate = perigee.evaluate
 
-local function fail(...)
-  error(string.format(...), 0)
-end
-
 ---- Arguments ---------------------------------------------------------------------------------------------------------
 
 -- A column: its number, or its name.
@@ -74,60 +70,23 @@ end
 
 ---- Calibration -------------------------------------------------------------------------------------------------------
 
--- What makes two inputs the same; of questions it is the context.
-local function key(input)
-  return type(input) == "string" and input or input.context or table.concat(input.words or input, "\0")
-end
-
--- The inputs of a set as this model takes them: vectors are of single texts.
-local function inputs_of(set, model, task)
-  local list = {}
-  for _, input in ipairs(set.documents or set.texts) do
-    if (task == "embed" or task == "retrieval") and type(input) == "table" and #input == 2 then
-      list[#list + 1] = input[1]
-      list[#list + 1] = input[2]
-    elseif model.task == "embed" and type(input) == "table" then
-      fail("%s has no texts, which is what %s calibrates on", set.path, model.dir)
-    else
-      list[#list + 1] = input
-    end
-  end
-  return list
-end
-
--- Up to `samples` inputs, evenly over those that are not judged by, and a line that says what they are.
+-- Inputs to calibrate on, and a line that says what they are.
 local function calibration(model, set, args)
-  local files = {}
+  local files, own = {}, {}
   for _, list in ipairs(args.calibration) do
     for _, path in ipairs(list) do
       files[#files + 1] = path
     end
   end
-  files = files[1] and files or { common.CALIBRATION }
-  local from = evaluate.read(files, {
-    plain = true, part = args.part and "train" or nil, text = files[1] ~= common.CALIBRATION and args.text or nil,
-    pair = files[1] ~= common.CALIBRATION and args.pair or nil,
-  })
-  local judged, list, out = {}, {}, 0
-  for _, input in ipairs(inputs_of(set, model, args.task)) do
-    judged[key(input)] = true
+  if files[1] then
+    own.text, own.pair, own.part = args.text, args.pair, args.part and "train"
+  else
+    files[1] = common.CALIBRATION
   end
-  for _, input in ipairs(inputs_of(from, model, args.task)) do
-    if judged[key(input)] then
-      out = out + 1
-    else
-      list[#list + 1] = input
-    end
-  end
-  if #list == 0 then
-    fail("%s: all of it is what the model is judged by; calibrate on another file", table.concat(files, ", "))
-  end
-  local chosen, count = {}, math.min(args.samples, #list)
-  for i = 1, count do
-    chosen[i] = list[math.floor((i - 1) * #list / count) + 1]
-  end
-  return chosen, ("%d of %d inputs of %s%s"):format(count, #list, table.concat(files, ", "),
-    out > 0 and (", without %d that are judged by"):format(out) or "")
+  own.plain = true
+  local chosen, counts = evaluate.sample(evaluate.read(files, own), args.samples, set, model.task == "embed")
+  return chosen, ("%d of %d inputs of %s%s"):format(#chosen, counts.all, table.concat(files, ", "),
+    counts.out > 0 and (", without %d that are judged by"):format(counts.out) or "")
 end
 
 ---- Models ------------------------------------------------------------------------------------------------------------

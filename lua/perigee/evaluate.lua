@@ -127,7 +127,7 @@ local function check_model(model, what)
   end
 end
 
-local function check_set(set, what, level)
+local function check_set(set, what)
   if type(set) ~= "table" or type(set.texts) ~= "table" or type(set.labels) ~= "table" then
     error(("evaluate.%s: the set is %s, expected what evaluate.read returned"):format(what, pgee.describe(set)), 0)
   end
@@ -143,16 +143,13 @@ function evaluate.read(paths, given)
   return set
 end
 
---- Up to `count` inputs of a set to calibrate on, evenly over it. without: a set that the model is judged by, whose inputs are left
--- out, or nil. single: pairs as two texts, which is what a model of vectors is given. Returns a list, how many there were to choose
--- from, how many were left out.
-function evaluate.sample(from, count, without, single)
-  check_set(from, "sample", 2)
-  local ok, list, total, out = pcall(sample, from, count, without, single)
-  if not ok then
-    error(list, 2)
-  end
-  return list, total, out
+--- sample(from, count, without, single): up to `count` inputs of a set to calibrate on, evenly over it. without: a set that the
+-- model is judged by, whose inputs are left out, or nil. single: pairs as two texts, which is what a model of vectors is given.
+-- Returns a list; an error if nothing is left.
+function evaluate.sample(from, ...)
+  raise(check_set, from, "sample")
+  local list, counts = raise(sample, from, ...)
+  return list, counts
 end
 
 ---- Judging -----------------------------------------------------------------------------------------------------------

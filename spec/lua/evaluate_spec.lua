@@ -300,6 +300,17 @@ describe("labelled files", function()
     assert.are.same({ "text", { "a, b", "c" } }, { set.kind, set.texts })
   end)
 
+  it("give inputs to calibrate on, evenly, without those that a model is judged by", function()
+    local from, judged = read "a\tx\nb\ty\nc\tz\nd\tw\ne\tv\n", read "c\tx\n"
+    local list, counts = evaluate.sample(from, 2, judged)
+    assert.are.same({ { "a", "d" }, { all = 4, out = 1 } }, { list, counts })
+    assert.are.same({ "a", "b" }, (evaluate.sample(read "a\tb\t1\n", 9, nil, true)))
+    assert.are.same({ { question = "r", context = "d" } }, (evaluate.sample({ texts = {
+      { question = "q", context = "c" }, { question = "r", context = "d" } }, labels = {} }, 9, { texts = {
+      { question = "p", context = "c" } }, labels = {} })))
+    assert.error_matches(function() evaluate.sample(judged, 2, judged) end, "all of it is what the model is judged by")
+  end)
+
   it("that are none of these are an error with file and line", function()
     assert.error_matches(function() read "just text\n" end, "line 1: has 1 tab%-separated fields, expected text TAB label")
     assert.error_matches(function() read "a\t\n" end, "line 1: has 2 tab%-separated fields, the last one empty, expected")
