@@ -46,7 +46,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
-.PHONY: bench-kernels bench-peers bench-cliffs quality bench-pipe kills
+.PHONY: bench-kernels bench-peers bench-cliffs quality bench-pipe kills embed embed-host
 .DELETE_ON_ERROR:
 
 ## make            the library, build/libperigee.so
@@ -113,19 +113,19 @@ $(BUILD)/flags $(BUILD)/files: FORCE
 
 # ---- Checks -----------------------------------------------------------------------------------------------------------
 
-C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/tokenizer kernels kernels/* spec/support))
+C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/tokenizer kernels kernels/* spec/support recipes/embed))
 LUA_FILES := $(wildcard lua recipes spec .busted .luacheckrc)
 
 ## make lint       luacheck, cppcheck, clang-format, shellcheck; gcc and clang with -Werror
 lint:
-	@sh .ci/deps lint
+	@sh .ci/deps lint embed
 	luacheck --quiet $(LUA_FILES)
 	@echo clang-format; sh .ci/format $(C_FILES)
 	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance \
 	  --suppress=normalCheckLevelMaxBranches -j $(shell nproc) $(SOURCES)
 	shellcheck -e SC1091 $(wildcard .ci/*)
-	@$(MAKE_ALL) CC=gcc CFLAGS=-Werror BUILD=build/gcc lib speclib
-	@$(MAKE_ALL) CC=clang CFLAGS=-Werror BUILD=build/clang lib speclib
+	@$(MAKE_ALL) CC=gcc CFLAGS=-Werror BUILD=build/gcc lib speclib embed-host
+	@$(MAKE_ALL) CC=clang CFLAGS=-Werror BUILD=build/clang lib speclib embed-host
 
 # The sanitizers' runtimes come with the compiler; bin/luajit has them in the process before it loads the library.
 HARD := -DPGEE_HARD -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -206,6 +206,21 @@ build/peers/installed: spec/support/peers.txt
 ## make format     clang-format over the C files
 format:
 	@sh .ci/format -i $(C_FILES)
+
+# ---- Other languages --------------------------------------------------------------------------------------------------
+
+## make embed      recipes/embed/host.c, a program that links the core and LuaJIT; recipes/embed/perigee.py needs no building
+embed:
+	@sh .ci/deps embed
+	@$(MAKE_ALL) embed-host
+
+embed-host: $(BUILD)/embed/host
+$(BUILD)/embed/host: recipes/embed/host.c $(LIB)
+	@mkdir -p $(@D)
+	@ln -sf ../libperigee.so $(@D)/libperigee.so.0
+	@echo "  LINK $@"
+	$(QUIET)$(CC) -std=c11 -D_GNU_SOURCE $(OPT) -g -pthread $(WARN) $(CFLAGS) -isystem /usr/include/luajit-2.1 -Iengine $< -o $@ \
+	  -L$(BUILD) -lperigee -lluajit-5.1 -lm -Wl,-rpath,'$$ORIGIN'
 
 # ---- Installation -----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,260 @@
+"""Perigee from Python, by ctypes alone: nothing to compile, and NumPy's arrays are the engine's memory.
+
+    import perigee                                          # this file; needs NumPy and LuaJIT's shared library
+    model = perigee.open("model.int8.safetensors")          # or perigee.load("checkpoint folder", activations="dynamic")
+    vectors = model.embed(["a text", "another"])            # float32 (2, H), not copied
+    model.classify("a text")                                # {"label": ..., "score": ..., ...}
+    model.qa({"question": "Who?", "context": "She did."})
+    model.rerank("a query", ["a document", "another"], best=1)
+
+Methods take what the Lua methods of the same names take (lua/README.md), one input or a list, and options as keywords. What Lua
+refuses is a perigee.Error. model.truncated() tells which inputs of the last call of this thread were cut.
+
+Threads: a model is a Lua state with a lock. Calls of several threads to one model take turns, without the GIL: one call already
+uses all cores. Models that are opened from one file share its pages, so a model for each thread costs little.
+Processes: fork waits until no call is at work, so that a model is whole in the child and can be used there; the engine starts its
+threads anew. A pickled model is opened again from its path, so multiprocessing's "spawn" and Spark work, too.
+"""
+import ctypes
+import ctypes.util
+import json
+import os
+import re
+import threading
+import weakref
+
+import numpy
+
+__all__ = ["Error", "Model", "load", "open"]
+
+# What is run in each state: it is called with where this file is and how to make the model, and returns a function that calls
+# a method. Texts come and go as addresses and lengths, so that nothing outside protected mode can run out of memory.
+SCRIPT = b"""
+local here, at, bytes = ...
+local ffi = require "ffi"
+local function text(address, length)
+  return ffi.string(ffi.cast("const char *", address), length)
+end
+here = text(here, at)
+package.path = ("@/../../lua/?.lua;@/../../lua/?/init.lua;@/../../../../lua/5.1/?.lua;@/../../../../lua/5.1/?/init.lua;")
+  :gsub("@", (here:gsub("%%", "%%%%"))) .. package.path
+local json, jsonl, perigee = require "perigee.json", require "perigee.jsonl", require "perigee"
+local pgee, tensor = require "perigee.ffi", require "perigee.tensor"
+
+local function made(how)
+  if how.artifact then
+    return perigee.open(how.artifact)
+  end
+  local model = perigee.load(how.folder, how.options)
+  if how.activations == "f32" then
+    return model
+  end
+  how.settings.activations = how.activations
+  how.settings.stats = how.calibration and model:calibrate(how.calibration, { progress = false }) or nil
+  return model:quantize(how.settings)
+end
+
+local model = made(json.decode(bytes))
+local last -- the text that was returned last stays until the next call
+
+-- A view of a tensor that Python owns: its handle and data, as numbers.
+local out = ffi.new "pgee_tensor *[1]"
+local function given_away(t)
+  pgee.check(pgee.C.pgee_tensor_rows(out, tensor.handle(t), 0, #t))
+  t:release()
+  return tonumber(ffi.cast("uintptr_t", out[0])), tonumber(ffi.cast("uintptr_t", pgee.C.pgee_tensor_data(out[0])))
+end
+
+return function(address, length)
+  local call = json.decode(text(address, length))
+  local answer, batch = model[call.method](model, unpack(call.given, 1, call.count))
+  local said, handle, data = { truncated = batch and batch.truncated or {} }, 0, 0
+  if tensor.is(answer) then
+    said.shape = answer.shape
+    handle, data = given_away(answer)
+  else
+    said.answer = answer
+  end
+  last = jsonl.write(said)
+  return tonumber(ffi.cast("uintptr_t", ffi.cast("const char *", last))), #last, handle, data
+end, pgee.path
+"""
+
+_REGISTRY = -10000
+
+
+class Error(Exception):
+    """What Perigee says is wrong."""
+
+
+def _luajit():
+    name = ctypes.util.find_library("luajit-5.1") or "libluajit-5.1.so.2"
+    lua = ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)  # Lua's own modules in C look for its functions there
+    state, integer, size, number, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_double, ctypes.c_char_p
+    for function, result, *arguments in [
+        ("luaL_newstate", state), ("luaL_openlibs", None, state), ("lua_close", None, state),
+        ("luaL_loadbuffer", integer, state, text, size, text), ("lua_pcall", integer, state, integer, integer, integer),
+        ("lua_pushnumber", None, state, number), ("lua_tonumber", number, state, integer),
+        ("lua_pushlstring", None, state, text, size), ("lua_tolstring", ctypes.c_void_p, state, integer, ctypes.POINTER(size)),
+        ("lua_settop", None, state, integer), ("lua_rawgeti", None, state, integer, integer), ("luaL_ref", integer, state, integer),
+    ]:
+        f = getattr(lua, function)
+        f.restype, f.argtypes = result, arguments
+    return lua
+
+
+_lua = _luajit()
+_free = None  # pgee_tensor_free, once the library is loaded
+_models = weakref.WeakSet()
+
+
+class _Vectors:
+    """The memory of a tensor, for as long as an array looks at it."""
+
+    def __init__(self, handle, data, shape):
+        self.handle, self.free = ctypes.c_void_p(handle), _free
+        self.__array_interface__ = {"version": 3, "typestr": "<f4", "shape": tuple(shape), "data": (data, False)}
+
+    def __del__(self):
+        self.free(self.handle)
+
+
+def _bytes(value):
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+
+
+class Model:
+    """A model in a Lua state of its own; see open and load. Closed by close(), by `with`, or when nobody has it any more."""
+
+    def __init__(self, how):
+        self._how, self._lock, self._local = how, threading.Lock(), threading.local()
+        self._state = None
+        state = _lua.luaL_newstate()
+        if not state:
+            raise MemoryError("no memory for a Lua state")
+        self._state = state
+        _lua.luaL_openlibs(state)
+        here, text = os.path.dirname(os.path.abspath(__file__)).encode(), _bytes(how)
+        self._check(_lua.luaL_loadbuffer(state, SCRIPT, len(SCRIPT), b"=perigee.py"))
+        kept = ctypes.create_string_buffer(here)
+        _lua.lua_pushnumber(state, ctypes.addressof(kept))
+        _lua.lua_pushnumber(state, len(here))
+        _lua.lua_pushlstring(state, text, len(text))
+        self._check(_lua.lua_pcall(state, 3, 2, 0))
+        path = self._text(-1)
+        _lua.lua_settop(state, -2)
+        self._call = _lua.luaL_ref(state, _REGISTRY)
+        global _free
+        if not _free:
+            _free = ctypes.CDLL(os.fsdecode(path)).pgee_tensor_free
+            _free.restype, _free.argtypes = None, [ctypes.c_void_p]
+        _models.add(self)
+
+    def _text(self, index):
+        length = ctypes.c_size_t()
+        address = _lua.lua_tolstring(self._state, index, ctypes.byref(length))
+        return ctypes.string_at(address, length.value) if address else b"an error that is no text"
+
+    def _check(self, status):
+        if status:
+            message = re.sub(r"^perigee\.py:\d+: ", "", self._text(-1).decode(errors="replace"))
+            _lua.lua_settop(self._state, 0)
+            raise Error(message)
+
+    def _run(self, method, *given, **options):
+        if options:
+            given += (options,)
+        text = _bytes({"method": method, "given": given, "count": len(given)})
+        kept = ctypes.create_string_buffer(text, len(text))
+        with self._lock:
+            if not self._state:
+                raise Error("the model was closed")
+            _lua.lua_rawgeti(self._state, _REGISTRY, self._call)
+            _lua.lua_pushnumber(self._state, ctypes.addressof(kept))
+            _lua.lua_pushnumber(self._state, len(text))
+            self._check(_lua.lua_pcall(self._state, 2, 4, 0))
+            address, length, handle, data = (int(_lua.lua_tonumber(self._state, i)) for i in (-4, -3, -2, -1))
+            said = json.loads(ctypes.string_at(address, length))
+            _lua.lua_settop(self._state, 0)
+        self._local.truncated = said["truncated"]
+        if not handle:
+            return said["answer"]
+        return numpy.asarray(_Vectors(handle, data, said["shape"])) if data else numpy.empty(said["shape"], numpy.float32)
+
+    def embed(self, inputs, **options):
+        """Vectors, float32 (n, H); of one input (H,). The array is the engine's memory."""
+        return self._run("embed", inputs, **options)
+
+    def classify(self, inputs, **options):
+        return self._run("classify", inputs, **options)
+
+    def zeroshot(self, texts, **options):
+        return self._run("zeroshot", texts, **options)
+
+    def rerank(self, query, documents, **options):
+        return self._run("rerank", query, documents, **options)
+
+    def qa(self, questions, **options):
+        return self._run("qa", questions, **options)
+
+    def ner(self, texts, **options):
+        return self._run("ner", texts, **options)
+
+    def fill(self, texts, **options):
+        return self._run("fill", texts, **options)
+
+    def truncated(self):
+        """Of this thread's last call: [{"input": from 1, "dropped": tokens}, ...]."""
+        return getattr(self._local, "truncated", [])
+
+    def close(self):
+        with self._lock:
+            state, self._state = self._state, None
+            if state:
+                _lua.lua_close(state)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __del__(self):
+        state, self._state = self._state, None
+        if state:
+            _lua.lua_close(state)
+
+    def __reduce__(self):
+        return Model, (self._how,)
+
+
+def open(path):  # noqa: A001 (as in Lua)
+    """The model that an artifact holds."""
+    return Model({"artifact": os.path.abspath(path)})
+
+
+def load(folder, activations="dynamic", calibration=None, settings=None, **options):
+    """A checkpoint's model, quantized: activations "dynamic", "static" (with calibration, a list of texts), or "f32" (not
+    quantized). settings and options: those of quantize and load in lua/README.md."""
+    return Model({
+        "folder": os.path.abspath(folder), "activations": activations, "calibration": calibration or False,
+        "settings": settings or {}, "options": options,
+    })
+
+
+_held = []
+
+
+def _before_fork():
+    _held[:] = list(_models)
+    for model in _held:
+        model._lock.acquire()
+
+
+def _after_fork():
+    for model in _held:
+        model._lock.release()
+    _held.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
