@@ -99,11 +99,17 @@ end
 local NAMES = { fp32 = "FP32", static = "INT8 static", dynamic = "INT8 dynamic" }
 
 -- The models to compare, { name, model } each, and what was calibrated on.
-local function models_of(set, args)
+local function models_of(set, args, how)
   if not is_folder(args.model) then
+    for _, name in ipairs { "alpha", "settings", "max_tokens" } do
+      if args[name] ~= nil then
+        error(("--%s is for a checkpoint; a saved model is judged as it is"):format((name:gsub("_", "-"))), 0)
+      end
+    end
     return { { "artifact", (perigee.open(args.model)) } }
   end
   local model = perigee.load(args.model, { max_tokens = args.max_tokens })
+  evaluate.check(model, set, how) -- before anything takes long
   local modes, list, stats, said = args.mode[1] and args.mode or { "fp32", "static", "dynamic" }, {}, nil, nil
   for i, mode in ipairs(modes) do
     local q = model
@@ -132,12 +138,13 @@ common.main(function()
   local set = evaluate.read(args.files, {
     as = args.as, text = args.text, pair = args.pair, label = args.label, part = args.part, limit = args.limit,
   })
-  local list, calibrated = models_of(set, args)
-  local result = evaluate.compare(list, set, {
+  local how = {
     task = args.task, resamples = args.resamples, seed = args.seed, language = args.language, strict = args.strict or nil,
     prompt = args.prompt, query_prompt = args.query_prompt, document_prompt = args.document_prompt, template = args.template,
     labels = args.labels,
-  })
+  }
+  local list, calibrated = models_of(set, args, how)
+  local result = evaluate.compare(list, set, how)
   result.model, result.threads, result.calibration = args.model, perigee.threads(), calibrated
   for i, entry in ipairs(list) do
     result.runs[i].settings = entry[2].settings and tostring(entry[2].settings) or nil

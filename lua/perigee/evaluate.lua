@@ -233,6 +233,18 @@ local function intervals(scorers, n, given)
   return found
 end
 
+local function check(model, set, given)
+  check_model(model, "check")
+  check_set(set, "check")
+  local _, job = job_of(set, model, options.check(given, KNOWN, "evaluate.check", -2))
+  job.run(model, { job.units[1] })
+end
+
+--- An error if this model cannot be judged on this set; options as those of compare. It runs the set's first item.
+function evaluate.check(model, set, given)
+  raise(check, model, set, given)
+end
+
 local Comparison = {}
 Comparison.__index = Comparison
 
@@ -314,12 +326,12 @@ end
 
 ---- Printing ----------------------------------------------------------------------------------------------------------
 
-local function points(value)
-  return ("%.2f"):format(100 * value)
+local function points(value, form)
+  return value == value and (form or "%.2f"):format(100 * value) or "-" -- NaN: not defined
 end
 
 local function signed(value)
-  return ("%+.2f"):format(100 * value)
+  return points(value, "%+.2f")
 end
 
 local function difference_of(score)

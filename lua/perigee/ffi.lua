@@ -136,11 +136,11 @@ function M.blame(level)
 end
 
 --- f(...), up to two results. Errors, which name no place of their own, blame the caller of the function that calls this, which
--- must not be by a tail call.
+-- must not be by a tail call, as blame does.
 function M.raise(f, ...)
   local ok, result, second = pcall(f, ...)
   if not ok then
-    error(result, 3)
+    error(result, M.blame(2))
   end
   return result, second
 end

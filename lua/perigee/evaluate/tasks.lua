@@ -96,6 +96,9 @@ end
 
 local function classify(set, encoder)
   local classes = encoder.config.labels
+  if not classes then
+    encoder:classify {} -- says what head there is
+  end
   local labels = names_of(set, classes)
   return {
     units = set.texts,
