@@ -1,23 +1,27 @@
 """Makes the golden set of Unigram in this folder: unigram.json, unigram.model, unigram_golden.json.
 
-    pip install tokenizers && python spec/golden/tokenizer/unigram.py
+    pip install tokenizers sentencepiece protobuf && python spec/golden/tokenizer/unigram.py [--train]
+
+--train makes the first two files anew; training is not the same each time.
 
 unigram.json         a tokenizer.json such as XLM-R has: 1,200 pieces trained on recipes/data and texts.json, all 256 byte pieces, a
                      charsmap of our own with the kinds of rules that nmt_nfkc has
 unigram.model        the same pieces as a SentencePiece model, with the ids that fairseq shifts
 unigram_golden.json  for each of FORMS, one digest for each of texts.json and of the texts below, of ids, types and offsets in bytes
-                     of the text, its pair, its max_tokens, and of the bytes of the decoded ids; and the ids of some"""
+                     of the text, its pair, its max_tokens, and of the bytes of the decoded ids; and the ids of some.
+                     Where ../shared is: for each of its Unigram models a digest for every file that SOURCES names"""
+import base64
 import json
 import os
 import string
+import sys
 import unicodedata
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from blobs import charsmap, model
+from unigram_reference import HERE, MODELS, SHARED, SPACE, TOP, encode, reference, sources, texts_of
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOP = os.path.join(HERE, "..", "..", "..")
 MASK, PRIME, BASIS = (1 << 64) - 1, 0x100000001B3, 0xCBF29CE484222325
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 # What happens to a tokenizer.json of XLM-R's kind.
@@ -74,24 +78,20 @@ def corpus(texts):
 
 
 def build(texts):
-    import base64
     blob = small_charsmap()
     t = Tokenizer(models.Unigram())
     t.normalizer = normalizers.Precompiled(blob)
-    space = dict(replacement="▁", prepend_scheme="always")
-    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(**space)])
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(**SPACE)])
     trainer = trainers.UnigramTrainer(vocab_size=1200, show_progress=False, unk_token="<unk>", special_tokens=SPECIAL)
     t.train_from_iterator(corpus(texts), trainer)
     vocab = [(p, s) for p, s in json.loads(t.to_str())["model"]["vocab"] if p not in SPECIAL]
-    pieces = [(p, float(f"{s:.4f}")) for p, s in vocab if "<0x" not in p]
+    pieces = [(p, round(s * 1024) / 1024) for p, s in vocab if "<0x" not in p]  # the same in float and double
     pieces += [(f"<0x{byte:02X}>", 0.0) for byte in range(256)]
     t.model = models.Unigram([(p, 0.0) for p in SPECIAL] + pieces + [("<mask>", 0.0)], 3)
-    t.decoder = decoders.Metaspace(**space)
+    t.decoder = decoders.Metaspace(**SPACE)
     t.post_processor = processors.TemplateProcessing(single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>",
                                                      special_tokens=[("<s>", 0), ("</s>", 2)])
     t.add_special_tokens(SPECIAL + [AddedToken("<mask>", lstrip=True)])
-    for piece in pieces:  # the model counts in float32, tokenizer.json in double: these have equal values in both
-        assert piece[1] == float(repr(piece[1]))
     with open(os.path.join(HERE, "unigram.json"), "w", encoding="utf-8") as f:
         f.write(t.to_str())
     proto = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3)] + [(p, s, 1) for p, s in pieces]
@@ -100,31 +100,27 @@ def build(texts):
     assert json.loads(t.to_str())["normalizer"]["precompiled_charsmap"] == base64.b64encode(blob).decode()
 
 
-def byte_offsets(text):
-    at = [0]
-    for c in text:
-        at.append(at[-1] + len(c.encode()))
-    return at
+def words_of(t, a, b=None, limit=None):
+    """What a digest is of."""
+    ids, types, offsets, dropped, text = encode(t, a, b, limit)
+    return [len(ids), dropped, *ids, *types, *(x for o in offsets for x in o), *text], ids
 
 
-def words_of(t, a, b, limit):
-    """What the digest is of: tokens, dropped ones, ids, types, offsets, and the decoded text."""
-    t.no_truncation()
-    whole = e = t.encode(a, b)
-    if limit is not None:
-        t.enable_truncation(limit)
-        e = t.encode(a, b)
-    at = [byte_offsets(a), byte_offsets(b or "")]
-    words = [len(e.ids), len(whole.ids) - len(e.ids), *e.ids, *e.type_ids]
-    for (begin, end), sequence in zip(e.offsets, e.sequence_ids):
-        words += [0, 0] if sequence is None else [at[sequence][begin], at[sequence][end]]
-    return words + list(t.decode(e.ids).encode()), e.ids
+def shared_digests():
+    """For each model, one digest of all words of a file's texts."""
+    out = {}
+    for path, kind in MODELS:
+        t = reference(os.path.join(SHARED, "tokenizers", path), kind)
+        out[f"{path} {kind or 'plain'}"] = " ".join(
+            digest(w for text in texts_of(*source) for w in words_of(t, text)[0]) for source in sources())
+    return out
 
 
 def main():
     with open(os.path.join(HERE, "texts.json"), encoding="utf-8") as f:
         texts = json.load(f)
-    build(texts)
+    if "--train" in sys.argv or not os.path.exists(os.path.join(HERE, "unigram.json")):
+        build(texts)
     cases = [(a, b, None if limit is None else max(limit, 4)) for a, b, limit in texts]
     cases += [(text, None, None) for text in MORE] + [(a, b, 9) for a, b in zip(MORE, MORE[1:])]
     golden = {"more": MORE, "ids": [], "digests": {}}
@@ -138,6 +134,8 @@ def main():
         golden["digests"][name] = " ".join(digest(words) for words, _ in results)
         if name == "xlmr":
             golden["ids"] = [ids for _, ids in results[:40]]
+    if os.path.isdir(SHARED):
+        golden["sources"], golden["shared"] = sources(), shared_digests()
     with open(os.path.join(HERE, "unigram_golden.json"), "w", encoding="utf-8") as f:
         json.dump(golden, f, ensure_ascii=False)
         f.write("\n")
