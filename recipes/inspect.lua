@@ -1,0 +1,249 @@
+#!/usr/bin/env luajit
+--- What is in an artifact: its model, settings, sites with alpha and scales, sizes and checksums; or what two have different.
+--
+--   luajit recipes/inspect.lua FILE [--diff OTHER] [--verify] [--tensors] [--json]
+--
+-- The status is 0; with --diff 1 if they differ; 2 if a file cannot be opened, or --verify finds damage.
+local here = arg[0]:match "^(.*)/[^/]*$" or "."
+package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
+  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+local argparse = require "argparse"
+local json = require "perigee.json"
+local perigee = require "perigee"
+local report = require "perigee.report"
+
+local parser = argparse("inspect", "Says what is in a file that q:save wrote, or what two of them have different.")
+parser:argument("file", "An artifact")
+parser:option("--diff", "Another one: prints what differs; the status is 1 if anything does")
+parser:flag("--verify", "Check every byte against the checksums. Without it the weights are not read")
+parser:flag("--tensors", "List all tensors with their checksums")
+parser:flag("--json", "Print one JSON object instead of text")
+
+---- Reading -----------------------------------------------------------------------------------------------------------
+
+local BYTES = { F32 = 4, F16 = 2, BF16 = 2, I32 = 4, I8 = 1, U8 = 1, I64 = 8, F64 = 8, BOOL = 1 }
+
+local KINDS = { "packed weights", "tables", "tokenizer", "scales, biases and norms", "fillers and checksums" }
+
+local function kind_of(name, t)
+  return name:find "%.packed$" and KINDS[1] or name:find "^tokenizer" and KINDS[3]
+    or (name == "checksums" or name:find "%.filler$") and KINDS[5] or #t.shape == 2 and KINDS[2] or KINDS[4]
+end
+
+-- { name = { dtype, shape, bytes, checksum } }, and the bytes of each kind.
+local function tensors_of(file)
+  local list, sizes = {}, {}
+  for _, name in ipairs(file:names()) do
+    local t = file:tensor(name)
+    local entry = { dtype = t.dtype, shape = t.shape, bytes = BYTES[t.dtype] }
+    for _, n in ipairs(entry.shape) do
+      entry.bytes = entry.bytes * n
+    end
+    entry.checksum = name ~= "checksums" and ("%08x"):format(file:checksum(name)) or nil
+    list[name] = entry
+    local kind = kind_of(name, entry)
+    sizes[kind] = (sizes[kind] or 0) + entry.bytes
+  end
+  return list, sizes
+end
+
+local function metadata_of(file, key)
+  local text = file:metadata(key)
+  return text and json.decode(text) or nil
+end
+
+-- What stands in the file, as a table.
+local function read(path, verify)
+  local a = perigee.open(path, { verify = verify })
+  local model = metadata_of(a.file, "model")
+  local plan = metadata_of(a.file, "plan." .. a.task) or metadata_of(a.file, "plan.hidden")
+  local info = {
+    file = path, bytes = a.file:bytes(), format = a.file:metadata "perigee.format", version = a.file:metadata "perigee.version",
+    model = model, config = metadata_of(a.file, "config"), settings = metadata_of(a.file, "settings"),
+    calibration = metadata_of(a.file, "calibration"), linears = plan.linears, attentions = plan.attentions,
+    header = ("%08x"):format(a.file:checksum()), verified = verify and "every byte" or "header and small tensors",
+    text = a.settings and tostring(a.settings) or nil, title = tostring(a),
+  }
+  for _, linear in ipairs(plan.linears) do
+    local w = plan.steps[linear.step][2].w
+    linear.N, linear.K = w.N, w.K
+  end
+  info.tensors, info.sizes = tensors_of(a.file)
+  return info
+end
+
+---- Printing ----------------------------------------------------------------------------------------------------------
+
+local function sorted(t)
+  local keys = {}
+  for key in pairs(t) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys)
+  return keys
+end
+
+local function cell(pattern, value)
+  return value ~= nil and pattern:format(value) or "-"
+end
+
+local function megabytes(bytes)
+  return ("%.2f MB"):format(bytes / 1e6)
+end
+
+local function print_linears(info)
+  local rows = { { "linear ", "N x K", "precision ", "alpha", "scale", "zero" } }
+  for _, row in ipairs(info.linears) do
+    local int8 = row.precision == "int8"
+    rows[#rows + 1] = {
+      row.name, ("%d x %d"):format(row.N, row.K), row.precision, int8 and cell("%g", row.alpha or nil) or "-",
+      row.mode and row.mode ~= "static" and "per " .. row.mode or cell("%.5g", row.scale), cell("%d", row.zero),
+    }
+  end
+  print("\n" .. report.table(rows))
+  rows = { { "attention ", "heads x D", "precision ", "SQNR dB" } }
+  for _, row in ipairs(info.attentions) do
+    rows[#rows + 1] = {
+      row.name, ("%d x %d"):format(row.heads, row.width / row.heads), row.precision or "f32", cell("%.1f", row.sqnr),
+    }
+  end
+  print("\n" .. report.table(rows))
+end
+
+local function print_tensors(info)
+  local rows = { { "tensor ", "type ", "shape ", "bytes", "CRC-32 " } }
+  for _, name in ipairs(sorted(info.tensors)) do
+    local t = info.tensors[name]
+    rows[#rows + 1] = { name, t.dtype, table.concat(t.shape, " x "), ("%d"):format(t.bytes), t.checksum or "-" }
+  end
+  print("\n" .. report.table(rows))
+end
+
+local function print_info(info, args)
+  local c = info.calibration
+  print(info.title)
+  print(("format %s, written by %s; %s, verified: %s; header %s"):format(info.format, info.version, megabytes(info.bytes),
+    info.verified, info.header))
+  print(("task %s; heads: %s"):format(info.model.task, table.concat(info.model.heads, ", ")))
+  if info.text then
+    print("settings " .. info.text)
+  end
+  if c then
+    print(("calibrated on %d texts, %d tokens (%d truncated), digest %s"):format(c.texts, c.tokens, c.truncated, c.digest))
+  end
+  for _, kind in ipairs(KINDS) do
+    print(("%-26s%12s"):format(kind, megabytes(info.sizes[kind] or 0)))
+  end
+  print_linears(info)
+  if args.tensors then
+    print_tensors(info)
+  end
+end
+
+---- Differences -------------------------------------------------------------------------------------------------------
+
+-- What differs between two tables of JSON: a list of { path, of the first, of the second }.
+local function compare(a, b, path, list)
+  if type(a) == "table" and type(b) == "table" then
+    local keys = {}
+    for _, t in ipairs { a, b } do
+      for key in pairs(t) do
+        keys[key] = true
+      end
+    end
+    local names = {}
+    for key in pairs(keys) do
+      names[#names + 1] = { key, ("%s%s"):format(path == "" and "" or path .. ".", tostring(key)) }
+    end
+    table.sort(names, function(x, y) return x[2] < y[2] end)
+    for _, name in ipairs(names) do
+      compare(a[name[1]], b[name[1]], name[2], list)
+    end
+  elseif a ~= b then
+    list[#list + 1] = { path, a, b }
+  end
+  return list
+end
+
+-- Rows of linears and attentions by their names, with what a reader looks for.
+local function by_name(rows)
+  local map = {}
+  for _, row in ipairs(rows) do
+    map[row.name] = {
+      alpha = row.alpha, scale = row.scale, zero = row.zero, mode = row.mode, precision = row.precision, sqnr = row.sqnr,
+      N = row.N, K = row.K, heads = row.heads,
+    }
+  end
+  return map
+end
+
+-- Each tensor in a line.
+local function told(tensors)
+  local map = {}
+  for name, t in pairs(tensors) do
+    map[name] = t.checksum and ("%s %s, %s"):format(t.dtype, table.concat(t.shape, " x "), t.checksum) or nil
+  end
+  return map
+end
+
+local COMPARED = { "format", "version", "model", "config", "settings", "calibration" }
+
+local function differences(a, b)
+  local list = {}
+  for _, key in ipairs(COMPARED) do
+    compare(a[key], b[key], key, list)
+  end
+  compare(by_name(a.linears), by_name(b.linears), "", list)
+  compare(by_name(a.attentions), by_name(b.attentions), "", list)
+  compare(told(a.tensors), told(b.tensors), "tensor", list)
+  return list
+end
+
+local function shown(value)
+  return value == nil and "-" or type(value) == "table" and json.canonical(value) or tostring(value)
+end
+
+local function print_differences(list, a, b)
+  if #list == 0 then
+    return print(("%s and %s are the same"):format(a.file, b.file))
+  end
+  local rows = { { "what ", a.file .. " ", b.file .. " " } }
+  for _, difference in ipairs(list) do
+    rows[#rows + 1] = { difference[1], shown(difference[2]), shown(difference[3]) }
+  end
+  print(report.table(rows))
+end
+
+---- Running -----------------------------------------------------------------------------------------------------------
+
+local function main()
+  local args = parser:parse()
+  local info = read(args.file, args.verify or false)
+  if not args.diff then
+    if args.json then
+      return print(json.canonical(info))
+    end
+    return print_info(info, args)
+  end
+  local other = read(args.diff, args.verify or false)
+  local list = differences(info, other)
+  if args.json then
+    local object = {}
+    for i, difference in ipairs(list) do
+      object[i] = { what = difference[1], first = difference[2], second = difference[3] }
+    end
+    print(json.canonical { same = #list == 0, differences = object })
+  else
+    print_differences(list, info, other)
+  end
+  return #list > 0 and 1 or 0
+end
+
+local ok, result = pcall(main)
+local flushed, why = io.stdout:flush()
+if not ok or not flushed then
+  local failure = ok and "what is printed cannot be written: " .. why or tostring(result):gsub("^[^:]*inspect%.lua:%d+: ", "")
+  io.stderr:write("error: ", failure, "\n")
+  os.exit(2)
+end
+os.exit(result == 1 and 1 or 0)
