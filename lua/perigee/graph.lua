@@ -68,8 +68,8 @@ function Graph:linear(x, part)
 end
 
 --- softmax(q k^T / sqrt(D) + bias) v for each sequence and head. bias, nil for none, depends on the distance d from the query to
--- the key: { table = parameter [buckets][heads], bucket = function(d), the row of the table, from 0; reach = tokens of the longest
--- sequence }.
+-- the key: { table = parameter [buckets][heads], bucket = function(d), the row of the table, from 0; reach = tokens of the
+-- longest sequence }.
 function Graph:attention(q, k, v, heads, bias)
   if q.width % heads ~= 0 or k.width ~= q.width or v.width ~= q.width then
     error(("attention of %d heads over widths %d, %d, %d"):format(heads, q.width, k.width, v.width), 2)

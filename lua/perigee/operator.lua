@@ -61,8 +61,8 @@ local operators = {
   attention = {
     code = C.PGEE_ATTENTION, args = ffi.typeof "pgee_attention_args",
     fields = {
-      qkv = "tensor", heads = "number", scale = "number", qk_scale = "tensor", v_scale = "tensor", queries = QUERIES, y = "tensor",
-      quantize = "quantize", bias = "tensor",
+      qkv = "tensor", heads = "number", scale = "number", qk_scale = "tensor", v_scale = "tensor", queries = QUERIES,
+      y = "tensor", quantize = "quantize", bias = "tensor",
     },
   },
   pool = {

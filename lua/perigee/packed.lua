@@ -51,8 +51,8 @@ end
 --   per     "row" (default): one scale for each output channel. "tensor": one for each weight of the list
 --   smooth  F32 [K]: SmoothQuant's factors; W[n][k] * smooth[k] is what is quantized. Not with f32
 -- NaN and infinity are an error that names weight, row and column.
---   in_place  true: W, a tensor, stays where it lies, and is packed panel by panel whenever it is multiplied by: for a table that is
---             used elsewhere, too. dtype is "f32"; NaN and infinity are not looked for
+--   in_place  true: W, a tensor, stays where it lies, and is packed panel by panel whenever it is multiplied by: for a table that
+--             is used elsewhere, too. dtype is "f32"; NaN and infinity are not looked for
 function M.new(W, given)
   given = options.check(given, known, "packed")
   local dtype = options.choice(given.dtype or "s8", DTYPES, "packed: dtype")

@@ -20,7 +20,9 @@ local why = ffi.new "char[256]"
 
 local function case(S, D, options)
   local o = options or {}
-  return ffi.new("attention_case", { S, D, o.y or 1, o.quantized or 0, o.fill or ORDINARY, 31 * S + D, o.step or 0, o.biased or 0 })
+  return ffi.new("attention_case", {
+    S, D, o.y or 1, o.quantized or 0, o.fill or ORDINARY, 31 * S + D, o.step or 0, o.biased or 0,
+  })
 end
 
 local function equal(isa, S, D, options)

@@ -1,12 +1,12 @@
---- Golden: what the reference library computed of a checkpoint (values.safetensors; spec/golden/make_models.py says what is in it).
+--- Golden: what the reference library computed of a checkpoint. spec/golden/make_models.py says what is in values.safetensors.
 local cjson = require "cjson"
 local models = require "spec.support.models"
 local safetensors = require "perigee.safetensors"
 
 local golden = {}
 
---- The sequences of a folder, a list of { ids =, types =, rows = (those that are kept), get = function(what), a tensor or nil, text =
--- where texts.json has one }.
+--- The sequences of a folder, a list of { ids =, types =, rows = those that are kept, get = function(what), a tensor or nil, and
+-- text = where texts.json has one }.
 function golden.read(folder)
   local f = safetensors.open(folder .. "/values.safetensors")
   local known, list = {}, {}

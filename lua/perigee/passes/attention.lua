@@ -62,8 +62,8 @@ function attention.quantizer(scales)
   return { mode = "static", symmetric = true, zero = 128, m = scales.m }
 end
 
---- What an attention adds to its scores, as the engine takes it: F32 [heads][2 reach - 1], one for each distance of key and query;
--- nil for nothing. memo keeps it.
+--- What an attention adds to its scores, as the engine takes it: F32 [heads][2 reach - 1], one for each distance of key and
+-- query; nil for nothing. memo keeps it.
 function attention.bias(node, memo)
   local bias, heads = node.bias, node.heads
   return bias and memo:get(("bias %s %d"):format(bias.table.name, bias.reach), function()
@@ -81,8 +81,8 @@ function attention.bias(node, memo)
   end)
 end
 
---- How much of the signal INT8 attention keeps, in dB: over whole texts, qkv F32 [T][3H] and their batch. bias: as the engine takes
--- it, or nil.
+--- How much of the signal INT8 attention keeps, in dB: over whole texts, qkv F32 [T][3H] and their batch. bias: as the engine
+-- takes it, or nil.
 function attention.sqnr(qkv, batch, heads, scales, bias)
   local T, W = #qkv, qkv.shape[2]
   local q = tensor.new("U8", { T, W })
