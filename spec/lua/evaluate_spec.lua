@@ -321,6 +321,37 @@ describe("labelled files", function()
     assert.error_matches(function() read("a\tx\n", { as = "xml" }) end, "as is the string 'xml', expected one of conll, csv")
   end)
 
+  it("with anything in them are a set, or an error that names the file", function()
+    local whole = {
+      'text,label\r\n"a ""b""",x\r\nc,y\r\n', "main\ta\tb\tc\t2.5\tone\ttwo\nmain\ta\tb\tc\t3\tone\ttwo\n",
+      "John\tB-PER\nran\tO\n\nx\tO\n", "NUM:dist How far ?\n", ".I 1\n.T\nt\n.W\nw\n", "1 0 1 3\n",
+      '{"data": [{"paragraphs": [{"context": "c", "qas": [{"question": "q", "answers": [{"text": "a"}]}]}]}]}',
+      '{"premise": "a", "hypothesis": "b", "label": 1}\n{"premise": "c", "hypothesis": "d", "label": 0}\n',
+      '{"tokens": ["a", "b"], "tags": ["O", "B-X"]}\n', '{"test": [["a", "x"]]}',
+    }
+    local junk = { '"', "\t", "\n", ",", "{", "}", "[", "]", "\0", "\255", ".I 1\n", "null", "1e999", ": 5" }
+    local random = files.random(7)
+    for _ = 1, 1500 do
+      local text = whole[random(#whole) + 1]
+      for _ = 1, random(5) do
+        local at = random(#text + 1)
+        text = text:sub(1, at) .. (random(2) == 0 and junk[random(#junk) + 1] or "") .. text:sub(at + 1 + random(9))
+      end
+      local paths = random(4) == 0 and { "/f.csv", "/g", "/h" } or { random(2) == 0 and "/f.csv" or "/g" }
+      local ok, result = pcall(evaluate.read, paths, {
+        contents = { ["/f.csv"] = text, ["/g"] = text, ["/h"] = "1 1 1\n" }, plain = random(4) == 0,
+        label = random(4) == 0 and 2 or nil,
+      })
+      if ok then
+        assert.is_true(#result.texts > 0)
+      else
+        assert.matches("/[fgh]", result)
+        assert.is_nil(result:find "attempt to", result)
+        assert.is_nil(result:find "bad argument", result)
+      end
+    end
+  end)
+
   it("of ../shared are all read", function()
     local shared, why = models.shared()
     if not shared then

@@ -189,8 +189,8 @@ describe("recipes", function()
     local text, status = run(unpack(words))
     assert.are.equal(0, status, text)
     for _, said in ipairs {
-      "2 items of " .. file, "without 1 that nobody could label", "8 of 620 inputs of ", "INT8 static", "INT8 dynamic", "accuracy",
-      "macro F1", "answers changed", "a second", "50 samples",
+      "2 items of " .. file, "without 1 that nobody could label", "8 of 620 inputs of ", "INT8 static", "INT8 dynamic",
+      "accuracy", "macro F1", "answers changed", "a second", "50 samples",
     } do
       assert.matches(said, text, 1, true)
     end

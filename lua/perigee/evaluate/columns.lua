@@ -116,16 +116,19 @@ local function index_of(row, name)
   end
 end
 
--- Columns that options give by number.
-local function by_number(row, given, path)
-  local shape = { name = "the columns that are asked for" }
+-- Columns that options give by number, put into a shape.
+local function by_number(shape, row, given, path)
   for _, role in ipairs { "text", "pair", "label" } do
     local column = given[role]
-    if column ~= nil and (type(column) ~= "number" or column % 1 ~= 0 or column < 1 or column > #row) then
-      fail(path, row.line, "--%s is %s, expected the number of a column, 1 to %d: there is no header with names",
-        role, type(column) == "string" and "'" .. column .. "'" or pgee.describe(column), #row)
+    if type(column) == "number" then
+      if column % 1 ~= 0 or column < 1 or column > #row then
+        fail(path, row.line, "--%s is %s, expected the number of a column, 1 to %d", role, pgee.describe(column), #row)
+      end
+      shape[role] = column
     end
-    shape[role] = column
+  end
+  if not shape.text then
+    fail(path, row.line, "expected --text, too: there is no header with a name such as text")
   end
   return shape
 end
@@ -139,19 +142,17 @@ local function shape_and_start(list, given, path, delimiter)
     lower[field:lower()] = field
   end
   local found = known(function(name) return lower[name] end)
-  if named or (found.text and (found.label or found.pair)) then
+  if named or (found.text and (found.label or found.pair or given.label)) then
     found = by_name(first, given, path, first.line)
     local shape = { name = "the header's columns", width = #first }
     for role, name in pairs(found) do
       shape[role] = index_of(first, name)
     end
-    for _, role in ipairs { "text", "pair", "label" } do
-      shape[role] = type(given[role]) == "number" and given[role] or shape[role]
-    end
+    by_number(shape, first, given, path)
     shape.consensus = shape.label and first[shape.label]:lower() == "gold_label"
     return shape, 2
   elseif given.text or given.pair or given.label then
-    return by_number(first, given, path), 1
+    return by_number({ name = "the columns that are asked for" }, first, given, path), 1
   end
   return shape_of(first, path, delimiter), 1
 end

@@ -21,7 +21,8 @@ end
 
 local function need(value, kind, path, what)
   if type(value) ~= kind then
-    error(("%s: %s is %s, expected %s"):format(path, what, json.describe(value), kind == "table" and "a list" or "a text"), 0)
+    local expected = kind == "table" and "a list or an object" or "a text"
+    error(("%s: %s is %s, expected %s"):format(path, what, json.describe(value), expected), 0)
   end
   return value
 end
@@ -39,7 +40,8 @@ local function references(qa, path, what)
     answers = answers.text -- { text = { ... }, answer_start = { ... } }
   end
   for i, answer in ipairs(need(answers, "table", path, what .. ": answers")) do
-    list[i] = type(answer) == "string" and answer or need(answer.text, "string", path, what .. ": the text of an answer")
+    list[i] = type(answer) == "string" and answer
+      or need(type(answer) == "table" and answer.text or nil, "string", path, what .. ": the text of an answer")
   end
   return list
 end
@@ -61,10 +63,13 @@ end
 function formats.squad(object, path)
   local set, marked = new_set(path, "qa", "SQuAD"), false
   for a, article in ipairs(need(object.data, "table", path, "data")) do
+    need(article, "table", path, ("data[%d]"):format(a))
     for p, paragraph in ipairs(need(article.paragraphs, "table", path, ("data[%d]: paragraphs"):format(a))) do
       local where = ("data[%d].paragraphs[%d]"):format(a, p)
+      need(paragraph, "table", path, where)
       local context = need(paragraph.context, "string", path, where .. ": context")
       for q, qa in ipairs(need(paragraph.qas, "table", path, where .. ": qas")) do
+        need(qa, "table", path, where .. (".qas[%d]"):format(q))
         local what = type(qa.id) == "string" and "question " .. qa.id or where .. (".qas[%d]"):format(q)
         marked = marked or qa.is_impossible == true
         local question = need(qa.question, "string", path, what .. ": question")
