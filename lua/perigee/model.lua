@@ -58,10 +58,11 @@ local function limit_of(c, positions, max_tokens)
   return max_tokens
 end
 
--- What the classes of the reference library are for: the ends of their names.
+-- What the classes of the reference library are for: the ends of their names, or all of it. ELECTRA's pre-training is that of a
+-- discriminator, which has no words to give.
 local TASKS = {
   ForSequenceClassification = "classify", ForQuestionAnswering = "qa", ForTokenClassification = "ner", ForMaskedLM = "fill-mask",
-  ForPreTraining = "fill-mask",
+  ForPreTraining = "fill-mask", ElectraForPreTraining = "embed",
 }
 
 -- The task that config.json's architectures name, and the architecture; "embed" if they name none. sentence-transformers'
@@ -73,7 +74,7 @@ local function task_of(config, c)
     end
   end
   for _, architecture in ipairs(type(config.json.architectures) == "table" and config.json.architectures or {}) do
-    local task = type(architecture) == "string" and TASKS[architecture:match "For%u%a*$"]
+    local task = type(architecture) == "string" and (TASKS[architecture] or TASKS[architecture:match "For%u%a*$"])
     if task then
       return task, architecture
     end

@@ -192,6 +192,29 @@ describe("MPNet", function()
   end)
 end)
 
+describe("ELECTRA", function()
+  after_each(files.clean)
+
+  it("is for words as a generator, and for vectors as a discriminator", function()
+    local function task(architecture)
+      return perigee.load(reconfigured("electra", '"ElectraModel"', ('"%s"'):format(architecture))).task
+    end
+    assert.equal("fill-mask", task "ElectraForMaskedLM")
+    assert.equal("embed", task "ElectraForPreTraining")
+    assert.equal("classify", task "ElectraForSequenceClassification")
+  end)
+
+  it("has a linear over its embeddings where these are narrower than its layers", function()
+    assert.matches("embeddings_project", tostring(perigee.load(models.path "electra"):graph "hidden"), 1, true)
+    assert.matches("embeddings.word_embeddings.weight is [97][20], expected [97][32]",
+      failure(perigee.load, reconfigured("electra", '"embedding_size": 20', '"embedding_size": 32')), 1, true)
+    assert.matches("embeddings_project.weight [32][20] is missing",
+      failure(perigee.load, rewritten("electra", function(tensors)
+        tensors["electra.embeddings_project.weight"] = nil
+      end)), 1, true)
+  end)
+end)
+
 describe("positions", function()
   it("do not count padding tokens where the reference does not", function()
     local model, sequences = perigee.load(models.path "roberta"), golden.read(models.path "roberta")
