@@ -221,5 +221,6 @@ def sentence():
     write(folder, rows)
 
 
-for f in [globals()[n] for n in sys.argv[1:]] or [nli, cross, qa, ner, mlm, sentence]:
-    f()
+if __name__ == "__main__":
+    for f in [globals()[n] for n in sys.argv[1:]] or [nli, cross, qa, ner, mlm, sentence]:
+        f()
