@@ -1,6 +1,6 @@
 /* memory.c: blocks with a 64-byte head that holds their size.
  *
- *   | size, magic, pad to 64 | the block, aligned to 64 |
+ *   | size, magic, region, pad to 64 | the block, aligned to 64 |
  */
 #include "memory.h"
 
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pages.h"
 #include "status.h"
 
 enum { HEAD = 64 };
@@ -15,6 +16,7 @@ enum { HEAD = 64 };
 typedef struct head {
   int64_t bytes;
   uint64_t magic;
+  region *in; /* NULL unless it is in huge pages */
 } head;
 
 static const uint64_t MAGIC = 0x5045524947454521u;
@@ -42,22 +44,29 @@ static void count(int64_t bytes) {
   }
 }
 
-void *mem_new(int64_t bytes) {
+static void *zeroed(size_t bytes) {
+  void *base = aligned_alloc(64, bytes);
+  return base ? memset(base, 0, bytes) : NULL;
+}
+
+static void *block_new(int64_t bytes, int huge) {
   void *base = NULL;
+  region *in = NULL;
   if (bytes >= 0 && bytes < INT64_MAX / 2 && !told_to_fail()) {
-    size_t room = ((size_t)bytes + 63) / 64 * 64;
-    base = aligned_alloc(64, HEAD + room);
-    if (base)
-      memset(base, 0, HEAD + room);
+    size_t room = HEAD + ((size_t)bytes + 63) / 64 * 64;
+    base = huge ? pages_new((int64_t)room, &in) : zeroed(room);
   }
   if (!base) {
     fail(PGEE_MEMORY, "out of memory: %lld bytes asked for", (long long)bytes);
     return NULL;
   }
-  *(head *)base = (head){bytes, MAGIC};
+  *(head *)base = (head){bytes, MAGIC, in};
   count(bytes);
   return (char *)base + HEAD;
 }
+
+void *mem_new(int64_t bytes) { return block_new(bytes, 0); }
+void *mem_huge(int64_t bytes) { return block_new(bytes, 1); }
 
 void *mem_array(int64_t items, int64_t size) {
   int64_t bytes;
@@ -87,7 +96,10 @@ void mem_free(void *block) {
   memset(block, 0xA5, (size_t)h->bytes);
 #endif
   h->magic = 0;
-  free(h);
+  if (h->in)
+    pages_free(h, HEAD + h->bytes, h->in);
+  else
+    free(h);
 }
 
 char *mem_string(const char *s) {

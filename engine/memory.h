@@ -7,6 +7,8 @@
 
 /* Zeroed, aligned to 64 bytes. NULL with the message set if there is no memory (callers return PGEE_MEMORY). 0 bytes is allowed. */
 void *mem_new(int64_t bytes);
+/* The same, where the kernel gives them in huge pages. */
+void *mem_huge(int64_t bytes);
 /* count * size with the overflow checked. */
 void *mem_array(int64_t count, int64_t size);
 /* Grows or shrinks, keeping what fits; new bytes are zero. On NULL the old block is as it was. */

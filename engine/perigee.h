@@ -45,6 +45,9 @@ const char *pgee_header(void);
 int64_t pgee_live_bytes(void);
 int64_t pgee_peak_bytes(void);
 void pgee_peak_reset(void);
+/* Bytes that live in memory for which huge pages were asked, and bytes of it that the kernel gave in huge pages (whole ones, so
+ * it may be more); 0 where they are switched off (/sys/kernel/mm/transparent_hugepage/enabled: never). */
+int pgee_huge_pages(int64_t *asked, int64_t *granted);
 
 /* ---- CPU ---------------------------------------------------------------------------------------------------------- */
 
@@ -118,6 +121,8 @@ int pgee_tensor_rows(pgee_tensor **out, const pgee_tensor *base, int64_t begin, 
 int pgee_tensor_row(pgee_tensor **out, const pgee_tensor *base, int64_t i);
 /* A dense F32 copy: F16 and BF16 are widened exactly, denormals included; integers are converted. */
 int pgee_tensor_f32(pgee_tensor **out, const pgee_tensor *base);
+/* A copy whose memory asks for transparent huge pages, a few of which hold what thousands of pages do: for weights. */
+int pgee_tensor_huge(pgee_tensor **out, const pgee_tensor *base);
 void pgee_tensor_free(pgee_tensor *t);
 
 int pgee_tensor_dtype(const pgee_tensor *t);

@@ -100,11 +100,10 @@ static int tensor_handle(pgee_tensor **out, const pgee_tensor *described) {
   return PGEE_OK;
 }
 
-int pgee_tensor_new(pgee_tensor **out, int dtype, int ndim, const int64_t *shape) {
-  NEED(out, shape);
+static int tensor_make(pgee_tensor **out, int dtype, int ndim, const int64_t *shape, int huge) {
   pgee_tensor t = {0};
   TRY(tensor_describe(&t, dtype, ndim, shape, dtype == PGEE_U8 && ndim == 2 ? 64 : 1));
-  t.data = mem_array(t.shape[0] * t.stride, dtypes[dtype].bytes);
+  t.data = huge ? mem_huge(t.shape[0] * t.stride * dtypes[dtype].bytes) : mem_array(t.shape[0] * t.stride, dtypes[dtype].bytes);
   if (!t.data)
     return PGEE_MEMORY;
   t.owned = 1;
@@ -112,6 +111,23 @@ int pgee_tensor_new(pgee_tensor **out, int dtype, int ndim, const int64_t *shape
   if (status != PGEE_OK)
     mem_free(t.data);
   return status;
+}
+
+int pgee_tensor_new(pgee_tensor **out, int dtype, int ndim, const int64_t *shape) {
+  NEED(out, shape);
+  return tensor_make(out, dtype, ndim, shape, 0);
+}
+
+int pgee_tensor_huge(pgee_tensor **out, const pgee_tensor *base) {
+  NEED(out, base);
+  pgee_tensor *t;
+  TRY(tensor_expect_memory(base, "base"));
+  TRY(tensor_make(&t, base->dtype, base->ndim, base->shape, 1));
+  int64_t item = dtypes[t->dtype].bytes, width = tensor_width(t) * item;
+  for (int64_t i = 0; i < t->shape[0]; i++)
+    memcpy((char *)t->data + i * t->stride * item, (const char *)base->data + i * base->stride * item, (size_t)width);
+  *out = t;
+  return PGEE_OK;
 }
 
 int tensor_over(pgee_tensor **out, int dtype, int ndim, const int64_t *shape, void *data, map *file) {

@@ -4,6 +4,7 @@
 -- found to { plan =, outputs = }.
 local inputs = require "perigee.inputs"
 local options = require "perigee.options"
+local packed = require "perigee.packed"
 local Runner = require "perigee.runner"
 local tensor = require "perigee.tensor"
 local ffi = require "ffi"
@@ -165,7 +166,8 @@ function Encoder:tokens(text, pair)
   return encoded
 end
 
---- Bytes held: { weights = packed weights, workspace = of the runners }.
+--- Bytes held: { weights = packed weights, workspace = of the runners }. With the setting pages = "huge" also huge: of this
+-- process's weights, what the kernel gave in huge pages.
 function Encoder:memory()
   raise(options.method, self, "memory")
   local weights, workspace, seen = 0, 0, {}
@@ -178,7 +180,8 @@ function Encoder:memory()
       end
     end
   end
-  return { weights = weights, workspace = workspace }
+  local huge = self.settings and self.settings.pages == "huge"
+  return { weights = weights, workspace = workspace, huge = huge and select(2, packed.huge_pages()) or nil }
 end
 
 --- A class with these methods and `base`'s.

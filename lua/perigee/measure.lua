@@ -43,7 +43,7 @@ local function test(q, node, parts, own, x, expected, shared)
     local alpha, factors, wmax = smooth.values(node.site, parts, q.stats, own, memo)
     local quantizer, weight = quantize.values({
       site = node.site, parts = node.parts, alpha = alpha, factors = factors, wmax = wmax,
-    }, q.stats, own, memo)
+    }, q.stats, own, memo, q.settings.pages)
     made[1] = quant.quantize(x, {
       symmetric = quantizer.symmetric, scale = quantizer.scale, zero = quantizer.zero, smooth = factors or nil,
     })

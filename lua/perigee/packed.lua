@@ -20,7 +20,8 @@ local out_tensor, out_scales, out_sums = pgee.out "pgee_tensor *", pgee.out "pge
 
 local PER = { row = C.PGEE_PER_ROW, tensor = C.PGEE_PER_TENSOR }
 local DTYPES = { s8 = C.PGEE_S8, f32 = C.PGEE_F32 }
-local known = { per = true, dtype = true, smooth = true, in_place = true }
+local known = { per = true, dtype = true, smooth = true, in_place = true, pages = true }
+local PAGES = { normal = true, huge = true }
 
 -- A list of tensors from a tensor, a list of them, or nested lists of numbers.
 local function weights_of(W, level)
@@ -46,9 +47,23 @@ function M.handles(list, what, level)
   return array, #list
 end
 
+-- The same weight with its bytes in huge pages; frees the one given.
+local function in_huge_pages(w)
+  local parts = w:parts()
+  local bytes = parts.bytes:huge()
+  local moved = M.over({ N = w.N, K = w.K, bytes = bytes, scales = parts.scales, sums = parts.sums })
+  for _, part in pairs(parts) do
+    part:release()
+  end
+  bytes:release()
+  w:release()
+  return moved
+end
+
 --- Packs W, a tensor [N][K] of any float type, or a list of those that read one input (stacked: N is their sum).
 --   dtype   "s8" (default): symmetric, scale = absmax / 127. "f32": as they are
 --   per     "row" (default): one scale for each output channel. "tensor": one for each weight of the list
+--   pages   "normal" (default), or "huge": in memory that asks the kernel for huge pages
 --   smooth  F32 [K]: SmoothQuant's factors; W[n][k] * smooth[k] is what is quantized. Not with f32
 -- NaN and infinity are an error that names weight, row and column.
 --   in_place  true: W, a tensor, stays where it lies, and is packed panel by panel whenever it is multiplied by: for a table that
@@ -57,6 +72,7 @@ function M.new(W, given)
   given = options.check(given, known, "packed")
   local dtype = options.choice(given.dtype or "s8", DTYPES, "packed: dtype")
   local per = options.choice(given.per or "row", PER, "packed: per")
+  local pages = options.choice(given.pages or "normal", PAGES, "packed: pages")
   if given.in_place then
     if given.dtype or given.smooth or given.per or not tensor.is(W) or #W.shape ~= 2 then
       error("packed: in_place is for a tensor [N][K] as it is", 2)
@@ -72,7 +88,15 @@ function M.new(W, given)
   else
     check(C.pgee_packed_f32(out, array, count))
   end
-  return class.wrap(out[0])
+  return pages == "huge" and in_huge_pages(class.wrap(out[0])) or class.wrap(out[0])
+end
+
+local asked, granted = pgee.out "int64_t", pgee.out "int64_t"
+
+--- Bytes in memory of this process that asks for huge pages, and bytes that the kernel gave in huge pages; times `unit` (1).
+function M.huge_pages(unit)
+  check(C.pgee_huge_pages(asked, granted))
+  return tonumber(asked[0]) * (unit or 1), tonumber(granted[0]) * (unit or 1)
 end
 
 --- For modules: a packed weight over what w:parts() gave, which it holds and does not copy: { N =, K =, bytes =, scales =, sums =

@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local linear = require "perigee.linear"
 local measure = require "perigee.measure"
+local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"
 local terminal = require "perigee.terminal"
 local C, check = pgee.C, pgee.check
@@ -71,6 +72,10 @@ local function notes_of(encoder)
   end
   if encoder.settings then
     notes[#notes + 1] = "settings: " .. tostring(encoder.settings)
+    if encoder.settings.pages == "huge" and not encoder.file then
+      notes[#notes + 1] = ("huge pages: %.1f MB of weights lie in memory that asks for them, the kernel gave %.1f MB")
+        :format(packed.huge_pages(1e-6))
+    end
     if encoder.file then
       notes[#notes + 1] = "an artifact: SQNR of linears is known where the model was made"
     elseif not encoder.stats then

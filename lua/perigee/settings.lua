@@ -10,6 +10,7 @@
 --   attention    "int8", "f32" or "auto": INT8 where calibration measured that it keeps 20 dB of the signal. INT8 needs
 --                statistics; without them "auto" is FP32. Where the linear of queries, keys and values stays FP32, so does its
 --                attention
+--   pages        "normal", or "huge": packed weights lie in memory that asks the kernel for huge pages. The bits are the same
 --   observer     what range a static scale covers: "minmax", "percentile" or "mse" (range.lua says what they are)
 --   sites        what sites have of their own: { pattern = { activations, symmetric, per, weights, alpha, skip, observer } },
 --                where the closest pattern decides, setting by setting. A site with activations of its own has their defaults
@@ -241,6 +242,10 @@ function check.attention(value)
   return choice("attention", value, { "auto", "int8", "f32" })
 end
 
+function check.pages(value)
+  return choice("pages", value, { "normal", "huge" })
+end
+
 function check.observer(value)
   return choice("observer", value, { "minmax", "percentile", "mse" })
 end
@@ -293,13 +298,14 @@ function check.sites(value)
 end
 
 -- activations first: others depend on it.
-local order = { "activations", "symmetric", "per", "weights", "alpha", "skip", "attention", "observer", "sites" }
+local order = { "activations", "symmetric", "per", "weights", "alpha", "skip", "attention", "observer", "pages", "sites" }
 
 local function defaults(activations)
   local static = activations == "static"
   return {
     activations = activations, symmetric = not static, per = static and "tensor" or "token", weights = "row",
-    alpha = settings.ALPHA[activations], skip = {}, attention = "auto", observer = "minmax", sites = {},
+    alpha = settings.ALPHA[activations], skip = {}, attention = "auto", observer = "minmax", pages = "normal",
+    sites = {},
   }
 end
 
@@ -621,7 +627,7 @@ settings.KEYS, settings.OF_SITE = order, OF_SITE
 function Settings:__tostring()
   local items = {}
   for _, key in ipairs(order) do
-    if key ~= "sites" or next(self.values.sites) ~= nil then
+    if (key ~= "sites" or next(self.values.sites) ~= nil) and (key ~= "pages" or self.values.pages ~= "normal") then
       items[#items + 1] = key .. " = " .. settings.literal(self, key)
     end
   end

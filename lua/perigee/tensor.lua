@@ -358,6 +358,12 @@ function methods.copy(t)
   return copy
 end
 
+--- A copy in memory that asks the kernel for huge pages.
+function methods.huge(t)
+  check(C.pgee_tensor_huge(out, class.handle(t, "tensor")))
+  return class.wrap(out[0])
+end
+
 --- A dense F32 copy, exact for F16 and BF16.
 function methods.f32(t)
   check(C.pgee_tensor_f32(out, class.handle(t, "tensor")))

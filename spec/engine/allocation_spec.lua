@@ -112,6 +112,13 @@ describe("when an allocation fails,", function()
     assert.is_true(fails_cleanly(work) >= 10)
   end)
 
+  it("weights in huge pages", function()
+    local function work()
+      return packed.new(W, { pages = "huge" })
+    end
+    assert.is_true(fails_cleanly(work) >= 8)
+  end)
+
   it("observers", function()
     local function work()
       local o = observer.new(3, { sample = 2, name = "site" }):update(W)

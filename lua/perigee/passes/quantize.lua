@@ -52,8 +52,9 @@ end
 local quantize = {}
 
 --- Of an INT8 linear with `alpha`, `factors` and `wmax`, as smooth.values gives them: its quantizer, its packed weight, its
--- multiplier. own: the settings of its site. memo keeps them, by what they depend on.
-function quantize.values(node, stats, own, memo)
+-- multiplier. own: the settings of its site. pages: where packed weights lie, "normal" or "huge". memo keeps them, by what they
+-- depend on.
+function quantize.values(node, stats, own, memo, pages)
   local alpha = node.alpha and ("%.17g"):format(node.alpha) or "off"
   local static = own.activations == "static"
   local activations = ("%s %s %s"):format(own.per, own.symmetric, static and own.observer or "")
@@ -61,10 +62,10 @@ function quantize.values(node, stats, own, memo)
   local quantizer = memo:get(("quantizer %s %s %s"):format(site, alpha, activations), function()
     return make_quantizer(node, stats, own)
   end)
-  local weight = memo:get(("packed %s %s %s"):format(linear, alpha, own.weights), function()
-    return packed.new(smooth.weights(node.parts), { per = own.weights, smooth = node.factors or nil })
+  local weight = memo:get(("packed %s %s %s %s"):format(linear, alpha, own.weights, pages), function()
+    return packed.new(smooth.weights(node.parts), { per = own.weights, smooth = node.factors or nil, pages = pages })
   end)
-  local multiplier = memo:get(("multiplier %s %s %s %s"):format(linear, alpha, own.weights, activations), function()
+  local multiplier = memo:get(("multiplier %s %s %s %s %s"):format(linear, alpha, own.weights, activations, pages), function()
     return quantizer.scale and weight:multiplier(quantizer.scale) or weight.scales
   end)
   return quantizer, weight, multiplier
@@ -91,7 +92,8 @@ function quantize.pass(graph, stats, chosen, memo)
     if node.precision ~= "int8" then
       return
     end
-    local quantizer, weight, multiplier = quantize.values(node, stats, settings.of(chosen, node.site), memo)
+    local quantizer, weight, multiplier = quantize.values(node, stats, settings.of(chosen, node.site), memo,
+      chosen.pages)
     node.packed, node.multiplier = weight, multiplier
     node.inputs[1] = quantized(out, node.inputs[1], quantizer)
   end)
