@@ -46,7 +46,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
-.PHONY: bench-kernels bench-peers bench-cliffs quality bench-pipe kills embed embed-host
+.PHONY: bench-open bench-kernels bench-peers bench-cliffs quality bench-pipe kills embed embed-host
 .DELETE_ON_ERROR:
 
 ## make            the library, build/libperigee.so
@@ -167,9 +167,10 @@ $(EXACT): exact-%:
 	@$(MAKE_ALL) CC=$(word 1,$(subst -, ,$*)) OPT=-$(word 2,$(subst -, ,$*)) BUILD=build/exact/$* lib
 	PERIGEE_LIB=$(abspath build/exact/$*/libperigee.so) PERIGEE_CACHE=$(abspath build/cache) $(LUAJIT) spec/golden/exact.lua
 
-## make kills      recipes/pipe.lua killed 200 times: what it wrote in the end is complete, and nothing twice
+## make kills      killed 200 times: recipes/pipe.lua, which ends complete and nothing twice; saving, which leaves old or new
 kills: $(LIB) $(SPECLIB)
 	PERIGEE_KILLS=200 PERIGEE_LIB=$(abspath $(SPECLIB)) busted --lua=$(LUAJIT) --filter=where.it.stopped spec/lua/pipe_spec.lua
+	PERIGEE_KILLS=200 PERIGEE_LIB=$(abspath $(SPECLIB)) busted --lua=$(LUAJIT) --filter=is.killed spec/lua/artifact_process_spec.lua
 
 ## make quality    what INT8 costs on the data sets of ../shared: whole sets, scores with intervals, speed; six minutes
 quality: export PERIGEE_QUALITY := 1
@@ -197,6 +198,10 @@ bench-cliffs: $(LIB)
 ## make bench-pipe     what recipes/pipe.lua costs beside the engine alone, on SST-2's training texts; TEXTS=4000 on some
 bench-pipe: $(LIB)
 	PERIGEE_LIB=$(abspath $(LIB)) taskset -c $(CPU) $(LUAJIT) spec/support/bench_pipe.lua $(TEXTS)
+
+## make bench-open     from the start of a process to its first answer, by artifacts of three models
+bench-open: $(LIB)
+	PERIGEE_LIB=$(abspath $(LIB)) taskset -c $(CPU) $(LUAJIT) spec/support/bench_open.lua
 
 build/peers/installed: spec/support/peers.txt
 	python3 -m venv build/peers

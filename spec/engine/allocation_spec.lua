@@ -81,6 +81,24 @@ describe("when an allocation fails,", function()
     assert.is_true(fails_cleanly(work) >= 10)
   end)
 
+  it("a safetensors file that is written, copied, verified, and packed weights over it", function()
+    local w = packed.new(tensor.from { { 1, 2, 3 }, { 4, 5, 6 } })
+    local parts, path = w:parts(), files.folder {} .. "/f"
+    local tensors = { bytes = parts.bytes, scales = parts.scales, sums = parts.sums, one = tensor.from { 1 } }
+    finally(files.clean)
+    local function work()
+      safetensors.write(path, tensors, { key = ("value"):rep(2000) })
+      local f = safetensors.open(path, { copy = true })
+      f:verify()
+      f:checksum "one"
+      return packed.over { N = 2, K = 3, bytes = f:tensor "bytes", scales = f:tensor "scales", sums = f:tensor "sums" }
+    end
+    assert.is_true(fails_cleanly(work) >= 20)
+    local pipe = io.popen("ls -A " .. path:match "^(.*)/")
+    assert.equal("f\n", pipe:read "*a")
+    pipe:close()
+  end)
+
   it("a checkpoint", function()
     local function work()
       return checkpoint.open("spec/golden/checkpoints/tiny"):tensor "embeddings.word_embeddings.weight"

@@ -99,6 +99,40 @@ describe("an artifact", function()
     assert.same((s:classify(texts)), (d:classify(texts)))
   end)
 
+  for name, ask in pairs {
+    nli = function(m)
+      return { m:classify { "one", { "two", "texts" } }, (m:zeroshot("a text", { labels = { "food", "sport" } })) }
+    end,
+    cross = function(m) return { (m:rerank("a question", { "one answer", "another" })) } end,
+    qa = function(m) return { (m:qa { question = "who?", context = ("some people and others "):rep(99) }) } end,
+    ner = function(m) return { (m:ner { "some people", { words = { "and", "others" } } }) } end,
+    mlm = function(m) return { (m:fill "some [MASK] and [MASK]") } end,
+    sentence = function(m)
+      return { m:embed({ "one", "two" }, { prompt = "query" }):totable(), m:embed({ "one", "two" }):totable() }
+    end,
+  } do
+    it("answers " .. name .. " as the model does, INT8 and FP32", function()
+      local model = perigee.load("spec/golden/tasks/" .. name, { kernel = "auto" })
+      local q = model:quantize { activations = "dynamic" }
+      for _, m in ipairs { q, model } do
+        local a = perigee.open(artifacts.save(m))
+        assert.same(ask(m), ask(a))
+        assert.equal(model.task, a.task)
+      end
+    end)
+  end
+
+  it("stores a decoder that is the word table once", function()
+    local model = perigee.load "spec/golden/tasks/mlm"
+    local parts = artifacts.parts(artifacts.save(model:quantize { activations = "dynamic" }))
+    local bytes, H = 0, model.config.hidden_size
+    for name, t in pairs(parts.tensors) do
+      bytes = bytes + (name:find "embeddings" and #t.shape == 2 and #t or 0)
+      assert.is_false(t.dtype == "F32" and #t.shape == 1 and #t >= model.vocabulary * H, name)
+    end
+    assert.is_true(bytes > 0)
+  end)
+
   it("needs no checkpoint and no tokenizer: ids are enough", function()
     local folder = models.variant(models.path "tiny", {})
     local model = perigee.load(folder)
