@@ -21,6 +21,13 @@ end
 
 local base = bert(768, 12, 12, 3072)
 
+local function relative(model_type, vocabulary)
+  return setmetatable({
+    model_type = model_type, vocab_size = vocabulary, max_position_embeddings = 514, type_vocab_size = 1, layer_norm_eps = 1e-5,
+    pad_token_id = 1,
+  }, { __index = base })
+end
+
 --- config.json of each, by name.
 M.configs = {
   ["bert-large"] = bert(1024, 24, 16, 4096),
@@ -30,10 +37,13 @@ M.configs = {
     model_type = "distilbert", dim = 768, n_layers = 6, n_heads = 12, hidden_dim = 3072, vocab_size = 30522,
     max_position_embeddings = 512,
   },
-  ["xlmr-base"] = setmetatable({
-    model_type = "xlm-roberta", vocab_size = 250002, max_position_embeddings = 514, type_vocab_size = 1, layer_norm_eps = 1e-5,
-    pad_token_id = 1,
-  }, { __index = base }),
+  ["electra-small"] = {
+    model_type = "electra", hidden_size = 256, embedding_size = 128, num_hidden_layers = 12, num_attention_heads = 4,
+    intermediate_size = 1024, vocab_size = 30522, max_position_embeddings = 512,
+  },
+  ["mpnet-base"] = relative("mpnet", 30527),
+  ["roberta-base"] = relative("roberta", 50265),
+  ["xlmr-base"] = relative("xlm-roberta", 250002),
 }
 
 -- A number other than 0 made of a name.

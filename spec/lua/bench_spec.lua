@@ -201,7 +201,8 @@ describe("random checkpoints", function()
       assert.is_string(config.model_type, name)
     end
     assert.has_error(function() random.checkpoint "bert" end,
-      "random is the string 'bert', expected one of bert-base, bert-large, distilbert, minilm, xlmr-base")
+      "random is the string 'bert', expected one of bert-base, bert-large, distilbert, "
+      .. "electra-small, minilm, mpnet-base, roberta-base, xlmr-base")
   end)
 end)
 
