@@ -181,45 +181,172 @@ int pgee_safetensors_verify(const pgee_safetensors *f, int64_t bytes);
 /* The checksum that stands in the file, of a tensor, or of the header if name is NULL. */
 int pgee_safetensors_checksum(const pgee_safetensors *f, const char *name, uint32_t *stored);
 
-/* ---- Tokenizer (WordPiece) ---------------------------------------------------------------------------------------- */
+/* ---- Tokenizer ---------------------------------------------------------------------------------------------------- */
 
+/* A text becomes ids in these steps, as in the tokenizers package: added tokens are cut out, normalizers change the text,
+ * pre-tokenizers cut it into words, the model cuts a word into pieces, a template puts special tokens around. */
 typedef struct pgee_tokenizer pgee_tokenizer;
 
-typedef struct pgee_wordpiece_options {
-  int clean_text;           /* drop controls, make every white space ' ' */
-  int handle_chinese_chars; /* spaces around CJK ideographs */
-  int strip_accents;        /* decompose and drop accents */
-  int lowercase;
-  int32_t max_word_chars; /* a longer word is unknown; 100 */
-  int32_t unk, cls, sep;  /* ids */
-  const char *prefix;     /* of pieces inside a word: "##". Read by pgee_wordpiece_new only */
-} pgee_wordpiece_options;
+enum { PGEE_WORDPIECE = 1, PGEE_UNIGRAM = 2, PGEE_BPE = 3 };
 
-/* pieces: `count` UTF-8 strings, one after another, each ended by a zero byte; piece i has id ids[i] >= 0. Of equal pieces the
- * last counts. All are copied. */
-int pgee_wordpiece_new(pgee_tokenizer **out, const char *pieces, const int32_t *ids, int64_t count,
-                       const pgee_wordpiece_options *options);
+/* Kinds of steps, by the names that tokenizer.json has for them. Behind each: the fields of pgee_tokenizer_step that it reads. */
+enum {
+  /* normalizers */
+  PGEE_STEP_BERT_NORMALIZER = 1, /* a: clean_text, b: handle_chinese_chars, c: strip_accents, d: lowercase */
+  PGEE_STEP_NFC = 2,
+  PGEE_STEP_NFD = 3,
+  PGEE_STEP_NFKC = 4,
+  PGEE_STEP_NFKD = 5,
+  PGEE_STEP_LOWERCASE = 6,
+  PGEE_STEP_STRIP_ACCENTS = 7,
+  PGEE_STEP_STRIP = 8,    /* a: left, b: right */
+  PGEE_STEP_REPLACE = 9,  /* text: pattern, a: it is a regular expression; more: content. Also a decoder */
+  PGEE_STEP_PREPEND = 10, /* text */
+  PGEE_STEP_NMT = 11,
+  PGEE_STEP_BYTE_LEVEL_NORMALIZER = 12, /* ByteLevel as a normalizer */
+  PGEE_STEP_PRECOMPILED = 13,           /* by the definition's charsmap; at most one */
+  /* pre-tokenizers */
+  PGEE_STEP_BERT_PRE_TOKENIZER = 20,
+  PGEE_STEP_WHITESPACE = 21,
+  PGEE_STEP_WHITESPACE_SPLIT = 22,
+  PGEE_STEP_PUNCTUATION = 23,    /* a: behavior */
+  PGEE_STEP_DIGITS = 24,         /* a: individual_digits */
+  PGEE_STEP_SPLIT = 25,          /* text: pattern, a: it is a regular expression, b: behavior, c: invert */
+  PGEE_STEP_METASPACE = 26,      /* a: replacement, a code point, b: PGEE_PREPEND_..., c: split. Also a decoder */
+  PGEE_STEP_BYTE_LEVEL = 27,     /* a: add_prefix_space, b: use_regex. Also a decoder */
+  PGEE_STEP_CHAR_DELIMITER = 28, /* a: delimiter, a code point */
+  PGEE_STEP_FIXED_LENGTH = 29,   /* a: length in characters */
+  /* decoders */
+  PGEE_STEP_DECODE_WORDPIECE = 40, /* text: prefix, a: cleanup */
+  PGEE_STEP_DECODE_BPE = 41,       /* text: suffix */
+  PGEE_STEP_DECODE_FUSE = 42,
+  PGEE_STEP_DECODE_STRIP = 43, /* a: content, a code point, b: start, c: stop */
+  PGEE_STEP_BYTE_FALLBACK = 44 /* ByteFallback */
+};
+enum { PGEE_REMOVED = 0, PGEE_ISOLATED = 1, PGEE_MERGED_WITH_PREVIOUS = 2, PGEE_MERGED_WITH_NEXT = 3, PGEE_CONTIGUOUS = 4 };
+enum { PGEE_PREPEND_NEVER = 0, PGEE_PREPEND_FIRST = 1, PGEE_PREPEND_ALWAYS = 2 };
+
+typedef struct pgee_tokenizer_step {
+  int32_t kind, a, b, c, d;
+  const char *text, *more; /* UTF-8 */
+  int64_t text_bytes, more_bytes;
+} pgee_tokenizer_step;
+
 /* Text that is one token wherever it stands, such as [SEP]: looked for in the text as it is (`normalized` = 0), or, normalized
- * itself, in the normalized text. single_word: not inside a word. lstrip, rstrip: takes the white space to its left, right. */
-int pgee_tokenizer_add(pgee_tokenizer *t, const char *text, int32_t id, int normalized, int single_word, int lstrip, int rstrip);
+ * itself, in the normalized text. single_word: not inside a word. lstrip, rstrip: takes the white space to its left, right.
+ * special: decoding leaves it out. */
+typedef struct pgee_added_token {
+  const char *text;
+  int64_t bytes;
+  int32_t id; /* -1: that of the piece with that text, else the next one that is free from `count` on */
+  int32_t normalized, single_word, lstrip, rstrip, special;
+} pgee_added_token;
+
+/* A special token, or all tokens of a text: id PGEE_TEXT_A or PGEE_TEXT_B. */
+typedef struct pgee_template_piece {
+  int32_t id, type;
+} pgee_template_piece;
+enum { PGEE_TEXT_A = -1, PGEE_TEXT_B = -2 };
+
+/* What a tokenizer is made of. Zeros are good defaults; what a model does not read may be anything. All is copied. */
+typedef struct pgee_tokenizer_definition {
+  int32_t model; /* PGEE_WORDPIECE, PGEE_UNIGRAM, PGEE_BPE */
+  /* Piece i is pieces[ends[i - 1]] to pieces[ends[i] - 1], UTF-8, with id ids[i] >= 0, or i where ids is NULL. Of equal pieces the
+   * last counts. */
+  const char *pieces;
+  const int64_t *ends;
+  const int32_t *ids;
+  int64_t count;
+  int32_t unk;                 /* the id of what the model does not know, -1: none. WordPiece must have one */
+  int32_t max_word_chars;      /* WordPiece: a longer word is unknown */
+  const char *prefix, *suffix; /* WordPiece, BPE: of pieces inside a word, "##"; BPE: of those that end one. NULL: none */
+  const double *scores;        /* Unigram [count] */
+  const int32_t *merges;       /* BPE [merge_count][3], best first: left, right, what they become */
+  int64_t merge_count;
+  int32_t byte_fallback;           /* Unigram, BPE */
+  int32_t fuse_unk, ignore_merges; /* BPE */
+  const char *charsmap;            /* of PGEE_STEP_PRECOMPILED */
+  int64_t charsmap_bytes;
+  const pgee_tokenizer_step *normalizers, *pre_tokenizers, *decoders; /* done one after another */
+  int64_t normalizer_count, pre_tokenizer_count, decoder_count;
+  int32_t trim_offsets, add_prefix_space;   /* of the byte-level post-processors */
+  const pgee_template_piece *single, *pair; /* NULL: the texts alone, the second with type 1 */
+  int64_t single_count, pair_count;
+  const pgee_added_token *added;
+  int64_t added_count;
+  const char *const *specials; /* [5] the texts of unk, cls, sep, pad, mask, for those who ask; NULL: none */
+  const int32_t *special_ids;  /* [5] or NULL: ids that go before these texts, -1: the text's */
+} pgee_tokenizer_definition;
+
+/* PGEE_ARGUMENT: a value out of range, text that is not UTF-8; PGEE_UNSUPPORTED: a regular expression or a size that is not
+ * supported. */
+int pgee_tokenizer_new(pgee_tokenizer **out, const pgee_tokenizer_definition *definition);
 void pgee_tokenizer_free(pgee_tokenizer *t);
 
+/* What a tokenizer runs from: one block of bytes without pointers, little-endian, the same whenever the definition is. A view,
+ * U8 [bytes]. */
+int pgee_tokenizer_image(pgee_tensor **out, const pgee_tokenizer *t);
+/* A tokenizer that runs from such a block and holds the tensor, U8 [bytes] with its data at a multiple of 8. Nothing is copied or
+ * parsed. PGEE_FORMAT for one that is no image; whatever its bytes are, nothing outside of it is read. */
+int pgee_tokenizer_from_image(pgee_tokenizer **out, const pgee_tensor *image);
+
+/* The model, PGEE_WORDPIECE to PGEE_BPE; how many pieces and added tokens it has; the largest id plus 1; how many special tokens
+ * are put around one text, or around a pair. */
+int64_t pgee_tokenizer_model(const pgee_tokenizer *t);
+int64_t pgee_tokenizer_size(const pgee_tokenizer *t);
+int64_t pgee_tokenizer_ids(const pgee_tokenizer *t);
+int64_t pgee_tokenizer_special_count(const pgee_tokenizer *t, int pair);
+/* out: [5], the ids of unk, cls, sep, pad, mask, -1 for those that it has not. */
+int pgee_tokenizer_specials(const pgee_tokenizer *t, int32_t *out);
+/* What pieces inside a word begin with, "##"; "" where nothing tells them. */
+const char *pgee_tokenizer_prefix(const pgee_tokenizer *t);
+/* The piece or added token with that id: `bytes` of UTF-8, not ended by zero; NULL and 0 if there is none. */
+const char *pgee_tokenizer_piece(const pgee_tokenizer *t, int64_t id, int64_t *bytes);
+/* The id of an added token or piece; -1 if there is none. */
+int32_t pgee_tokenizer_id(const pgee_tokenizer *t, const char *text, int64_t bytes);
+
 typedef struct pgee_encoding {
-  int32_t *ids;     /* [capacity] */
-  int32_t *types;   /* [capacity] 0: first text, 1: second text and its [SEP] */
-  int32_t *offsets; /* [capacity][2] or NULL: begin and end in bytes of the token's text; 0, 0 for those that are put around it */
-  int64_t capacity; /* what the arrays hold */
-  int64_t length;   /* out: tokens written */
-  int64_t dropped;  /* out: tokens that max_tokens cut off */
+  int32_t *ids;       /* [capacity] */
+  int32_t *types;     /* [capacity] what the template says; BERT's: 0 first text, 1 second text and its [SEP] */
+  int32_t *offsets;   /* [capacity][2] or NULL: begin and end in the token's text; 0, 0 for those that are put around it */
+  int64_t capacity;   /* what the arrays hold */
+  int64_t length;     /* out: tokens written */
+  int64_t dropped;    /* out: tokens that max_tokens cut off */
+  int32_t *sequences; /* [capacity] or NULL: 1 first text, 2 second text, 0 put around them */
+  int32_t *words;     /* [capacity] or NULL: the index of the word in its text, -1 for those that are put around it */
 } pgee_encoding;
 
-/* [CLS] a [SEP], or [CLS] a [SEP] b [SEP] when b is not NULL, as the tokenizers package encodes it. Texts are given by their
- * bytes, need no terminator, and are at most 2^31 - 4 long; a byte that is part of no UTF-8 character counts as U+FFFD.
- * max_tokens counts the special tokens; what is too many is dropped from the end of the longer text until both are equal, then
- * from both. PGEE_ARGUMENT if max_tokens does not hold the special tokens, or capacity is less than min(max_tokens, a_bytes +
- * b_bytes + 3). After a failure the arrays hold anything. */
+/* One text, or one that is cut into words already: word i is bytes[word_ends[i - 1]] to bytes[word_ends[i] - 1]. Each is then
+ * encoded alone, with offsets from its own beginning. */
+typedef struct pgee_text {
+  const char *bytes; /* need no terminator; at most 2^31 - 4; a byte that is part of no UTF-8 character counts as U+FFFD */
+  int64_t count;
+  const int64_t *word_ends; /* [words] or NULL */
+  int64_t words;
+} pgee_text;
+
+enum { PGEE_TRUNCATE_LONGEST = 0, PGEE_TRUNCATE_FIRST = 1, PGEE_TRUNCATE_SECOND = 2 };
+
+typedef struct pgee_encode_options {
+  int64_t max_tokens; /* counts the special tokens */
+  int32_t truncate;   /* PGEE_TRUNCATE_LONGEST: from the end of the longer text until both are equal, then from both */
+  int32_t bare;       /* no special tokens */
+  int32_t characters; /* offsets are in characters, not bytes */
+} pgee_encode_options;
+
+/* Encodes a, or a and b where b is not NULL, as the tokenizers package does. PGEE_ARGUMENT if max_tokens does not hold the special
+ * tokens, if the text that is to be cut would have to be cut to nothing, or if the arrays do not hold the tokens: then e->length is
+ * how many there are. max_tokens are enough; so, for WordPiece after BertNormalizer alone, are the bytes and the special
+ * tokens. After a failure the arrays hold anything. */
+int pgee_tokenizer_encode_texts(const pgee_tokenizer *t, pgee_encoding *e, const pgee_text *a, const pgee_text *b,
+                                const pgee_encode_options *options);
+/* The same for plain texts with the options' defaults. */
 int pgee_tokenizer_encode(const pgee_tokenizer *t, pgee_encoding *e, const char *a, int64_t a_bytes, const char *b,
                           int64_t b_bytes, int64_t max_tokens);
+/* The text of ids by the decoders, special tokens left out unless `special`: writes at most `capacity` bytes of UTF-8, and how many
+ * there are to *bytes. PGEE_ARGUMENT for an id that there is not. */
+int pgee_tokenizer_decode(const pgee_tokenizer *t, const int32_t *ids, int64_t count, int special, char *out, int64_t capacity,
+                          int64_t *bytes);
 
 /* The pieces of a Unigram vocabulary: piece i is bytes[ends[i - 1]] to bytes[ends[i] - 1]. */
 typedef struct pgee_vocabulary {

@@ -10,29 +10,29 @@
 #include <stdint.h>
 
 enum {
-  IMAGE_OPTIONS,     /* tokenizer_options */
-  IMAGE_TEXTS,       /* the texts of all pieces and added tokens */
-  IMAGE_PLACES,      /* by id: where its text is */
-  IMAGE_NAMES,       /* hash table from texts to ids */
-  IMAGE_TRIE_EDGES,  /* of WordPiece's pieces */
+  IMAGE_OPTIONS,    /* tokenizer_options */
+  IMAGE_TEXTS,      /* the texts of all pieces and added tokens */
+  IMAGE_PLACES,     /* by id: where its text is */
+  IMAGE_NAMES,      /* hash table from texts to ids */
+  IMAGE_TRIE_EDGES, /* of WordPiece's pieces */
   IMAGE_TRIE_VALUES,
-  IMAGE_ADDED,       /* added tokens; then the tries that find those not normalized and those normalized */
+  IMAGE_ADDED, /* added tokens; then the tries that find those not normalized and those normalized */
   IMAGE_RAW_EDGES,
   IMAGE_RAW_VALUES,
   IMAGE_NORMAL_EDGES,
   IMAGE_NORMAL_VALUES,
-  IMAGE_STEPS,       /* normalizers, pre-tokenizers, decoders; then their strings */
+  IMAGE_STEPS, /* normalizers, pre-tokenizers, decoders; then their strings */
   IMAGE_STRINGS,
-  IMAGE_TEMPLATES,   /* what goes around one text, and around a pair */
-  IMAGE_MERGES,      /* of byte-level BPE */
-  IMAGE_BPE,         /* its options */
-  IMAGE_UNIGRAM,     /* four for Unigram to use as it likes */
+  IMAGE_TEMPLATES, /* what goes around one text, and around a pair */
+  IMAGE_MERGES,    /* of byte-level BPE */
+  IMAGE_BPE,       /* its options */
+  IMAGE_UNIGRAM,   /* four for Unigram to use as it likes */
   IMAGE_UNIGRAM_1,
   IMAGE_UNIGRAM_2,
   IMAGE_UNIGRAM_3,
-  IMAGE_CHARSMAP,    /* two for the precompiled normalizer */
+  IMAGE_CHARSMAP, /* two for the precompiled normalizer */
   IMAGE_CHARSMAP_1,
-  IMAGE_RENAMED,     /* added tokens that are shown by another text than the model's */
+  IMAGE_RENAMED, /* added tokens that are shown by another text than the model's */
   IMAGE_SECTIONS = 32
 };
 

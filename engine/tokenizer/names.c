@@ -19,7 +19,7 @@ static int64_t begin_at(const piece_list *v, int64_t i) { return i > 0 ? v->ends
 
 /* ---- Building --------------------------------------------------------------------------------------------------------------- */
 
-static int count_ids(const piece_list *v, const name *added, int64_t added_count, int64_t *count) {
+static int count_ids(const piece_list *v, const added_name *added, int64_t added_count, int64_t *count) {
   int32_t last = -1;
   for (int64_t i = 0; i < v->count; i++)
     last = id_at(v, i) > last ? id_at(v, i) : last;
@@ -32,7 +32,7 @@ static int count_ids(const piece_list *v, const name *added, int64_t added_count
   return PGEE_OK;
 }
 
-static int put_texts(image_writer *w, const piece_list *v, const name *added, int64_t added_count) {
+static int put_texts(image_writer *w, const piece_list *v, const added_name *added, int64_t added_count) {
   int64_t bytes = begin_at(v, v->count), at = bytes;
   for (int64_t i = 0; i < added_count; i++)
     bytes += added[i].bytes;
@@ -49,11 +49,11 @@ static int put_texts(image_writer *w, const piece_list *v, const name *added, in
   return PGEE_OK;
 }
 
-static int is_named(const name_place *p, const char *texts, const name *a) {
+static int is_named(const name_place *p, const char *texts, const added_name *a) {
   return (p->length & NAME_MISSING) == a->bytes && memcmp(texts + p->begin, a->text, (size_t)a->bytes) == 0;
 }
 
-static int put_places(image_writer *w, const piece_list *v, const name *added, int64_t added_count, int64_t ids) {
+static int put_places(image_writer *w, const piece_list *v, const added_name *added, int64_t added_count, int64_t ids) {
   name_place *out = image_new(w, IMAGE_PLACES, ids * (int64_t)sizeof *out);
   if (!out)
     return PGEE_MEMORY;
@@ -74,7 +74,7 @@ static int put_places(image_writer *w, const piece_list *v, const name *added, i
 }
 
 /* The added tokens that put_places marked. */
-static int put_renamed(image_writer *w, const piece_list *v, const name *added, int64_t added_count) {
+static int put_renamed(image_writer *w, const piece_list *v, const added_name *added, int64_t added_count) {
   int64_t renamed = 0, places_at = w->places[IMAGE_PLACES][0];
   for (int64_t i = 0; i < added_count; i++)
     renamed += (((const name_place *)(w->bytes + places_at))[added[i].id].length & NAME_RENAMED) != 0;
@@ -113,7 +113,7 @@ static int put_slots(image_writer *w, const piece_list *v) {
   return PGEE_OK;
 }
 
-int names_build(image_writer *w, const piece_list *vocabulary, const name *added, int64_t added_count) {
+int names_build(image_writer *w, const piece_list *vocabulary, const added_name *added, int64_t added_count) {
   int64_t ids;
   TRY(count_ids(vocabulary, added, added_count, &ids));
   TRY(put_texts(w, vocabulary, added, added_count));
@@ -135,8 +135,8 @@ int names_open(names *n, const image *m) {
   for (n->bits = MIN_BITS; n->bits <= MAX_BITS && slots != (int64_t)sizeof *n->slots << n->bits;)
     n->bits++;
   if (n->bits > MAX_BITS || n->count > INT32_MAX)
-    return fail(PGEE_FORMAT, "the names in the image of a tokenizer have %lld slots of 4 bytes for %lld ids", (long long)slots / 4,
-                (long long)n->count);
+    return fail(PGEE_FORMAT, "the names in the image of a tokenizer have %lld slots of 4 bytes for %lld ids",
+                (long long)slots / 4, (long long)n->count);
   while (free_slot < (int64_t)1 << n->bits && n->slots[free_slot])
     free_slot++;
   if (free_slot == (int64_t)1 << n->bits)

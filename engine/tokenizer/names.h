@@ -33,15 +33,15 @@ typedef struct names {
 } names;
 
 /* The text of an added token, or another text for a piece. */
-typedef struct name {
+typedef struct added_name {
   const char *text;
   int64_t bytes;
   int32_t id;
   int special;
-} name;
+} added_name;
 
 /* Of equal pieces the last counts, and of names with one id. */
-int names_build(image_writer *w, const piece_list *vocabulary, const name *added, int64_t added_count);
+int names_build(image_writer *w, const piece_list *vocabulary, const added_name *added, int64_t added_count);
 int names_open(names *n, const image *m);
 /* NULL if there is no such id. */
 const char *names_text(const names *n, int64_t id, int64_t *bytes, int *special);

@@ -156,7 +156,7 @@ static int character(normalizer *s, normalized *out, uint32_t c, span from) {
   return accents(s, out, ' ', from);
 }
 
-void ascii_table_fill(ascii_table *t, const pgee_wordpiece_options *options) {
+void ascii_table_fill(ascii_table *t, const bert_options *options) {
   for (uint32_t c = 0; c < 128; c++) {
     const unicode_record *r = unicode(c);
     int clean = options->clean_text ? r->flags & (UNICODE_DROP | UNICODE_WHITE) : 0;
@@ -187,7 +187,7 @@ static void ascii_run(normalizer *s, normalized *out, int64_t enough) {
   out->length = n;
 }
 
-void normalizer_init(normalizer *s, const pgee_wordpiece_options *options, const ascii_table *ascii, const char *text, int64_t at,
+void normalizer_init(normalizer *s, const bert_options *options, const ascii_table *ascii, const char *text, int64_t at,
                      int64_t end) {
   s->options = options;
   s->ascii = ascii;

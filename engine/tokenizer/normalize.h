@@ -1,4 +1,4 @@
-/* normalize.h: text to the characters that BERT's tokenizer sees, each with the bytes of the text that it comes from.
+/* normalize.h: BERT's normalizer: text to the characters that its tokenizer sees, each with the bytes of the text that it comes from.
  *
  * In this order, as the options say: clean (drop controls, make white space ' '), put spaces around ideographs, decompose (NFD)
  * and drop accents, lower the case. Every normalized byte remembers the span of one original character. Where marks are put in
@@ -8,13 +8,16 @@
 #define PERIGEE_NORMALIZE_H
 #include <stdint.h>
 
-#include "../perigee.h"
+#include "spanned.h"
 
 enum { NORMALIZED_INLINE = 1024, MARKS_INLINE = 16 };
 
-typedef struct span {
-  int32_t begin, end;
-} span;
+typedef struct bert_options {
+  int32_t clean_text;           /* drop controls, make every white space ' ' */
+  int32_t handle_chinese_chars; /* spaces around CJK ideographs */
+  int32_t strip_accents;        /* decompose and drop accents */
+  int32_t lowercase;
+} bert_options;
 
 /* UTF-8 bytes and, for each, its character's kind (UNICODE_WHITE, UNICODE_PUNCT or 0) and span. It lies in itself until it
  * outgrows that, so it cannot be copied. */
@@ -36,7 +39,7 @@ typedef struct ascii_table {
   uint8_t kind[128]; /* UNICODE_DROP: nothing */
 } ascii_table;
 
-void ascii_table_fill(ascii_table *t, const pgee_wordpiece_options *options);
+void ascii_table_fill(ascii_table *t, const bert_options *options);
 
 /* A combining mark that waits for the ones that sort before it. */
 typedef struct mark {
@@ -46,7 +49,7 @@ typedef struct mark {
 } mark;
 
 typedef struct normalizer {
-  const pgee_wordpiece_options *options;
+  const bert_options *options;
   const ascii_table *ascii;
   const char *text;
   int64_t at, end; /* what is left to normalize */
@@ -59,7 +62,7 @@ typedef struct normalizer {
 } normalizer;
 
 /* For text[at] to text[end - 1], which is normalized as if there was nothing before and after it. */
-void normalizer_init(normalizer *s, const pgee_wordpiece_options *options, const ascii_table *ascii, const char *text, int64_t at,
+void normalizer_init(normalizer *s, const bert_options *options, const ascii_table *ascii, const char *text, int64_t at,
                      int64_t end);
 void normalizer_free(normalizer *s);
 /* Appends to `out` up to the first white space after `enough` bytes, or all that is left. */

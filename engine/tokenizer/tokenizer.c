@@ -1,143 +1,213 @@
-/* tokenizer.c: BERT's WordPiece tokenizer, made to give the ids and offsets of the `tokenizers` package for every text.
- *
- *   text --added tokens cut out--> stretches --normalized, some words at a time--> words and punctuation --longest pieces--> ids
- *
- * A tokenizer is not changed by encoding. What a call needs lies on its stack and grows elsewhere only for words of kilobytes.
- * Time is linear in the text. */
+/* tokenizer.c: a tokenizer is an image, written from a definition or given, and pointers into it. See tokenizer.h. */
+#include "tokenizer.h"
+
 #include <string.h>
 
 #include "../memory.h"
 #include "../status.h"
-#include "added.h"
-#include "normalize.h"
-#include "trie.h"
+#include "../tensor.h"
 #include "unicode.h"
 
-/* Bytes of a chunk before it may end at white space: enough to amortize the call, little enough to stay in the nearest cache. */
-enum { CHUNK = NORMALIZED_INLINE / 4 };
-static const uint32_t NOWHERE = UINT32_MAX;
+enum { MAX_STEPS = 64, MAX_TEMPLATE = 64 };
 
-struct pgee_tokenizer {
-  pgee_wordpiece_options options; /* without the prefix, which is the caller's */
-  ascii_table ascii;
-  trie pieces;
-  uint32_t inside;    /* the node of the prefix, where pieces inside a word begin; NOWHERE if there are none */
-  added_set added[2]; /* those not normalized, those normalized */
-};
+/* IMAGE_STEPS; the strings are in IMAGE_STRINGS. */
+typedef struct stored_step {
+  int32_t kind, a, b, c, d;
+  uint32_t text, text_bytes, more, more_bytes;
+} stored_step;
 
-/* ---- Words to ids ------------------------------------------------------------------------------------------------------- */
+/* ---- Opening an image ------------------------------------------------------------------------------------------------------- */
 
-/* Where one text's tokens go. All are counted, `limit` are written. */
-typedef struct sink {
-  const pgee_tokenizer *t;
-  int32_t *ids, *offsets; /* offsets may be NULL */
-  int64_t limit, count;
-} sink;
+static int broken(const char *what) { return fail(PGEE_FORMAT, "the image of a tokenizer is broken: %s", what); }
 
-static void put(sink *s, int32_t id, int32_t begin, int32_t end) {
-  if (s->count < s->limit) {
-    s->ids[s->count] = id;
-    if (s->offsets) {
-      s->offsets[2 * s->count] = begin;
-      s->offsets[2 * s->count + 1] = end;
-    }
-  }
-  s->count++;
-}
-
-static int too_long(const char *word, int64_t bytes, int64_t limit) {
-  if (bytes <= limit)
-    return 0;
-  int64_t characters = 0;
-  for (int64_t i = 0; i < bytes; i++)
-    characters += (word[i] & 0xC0) != 0x80;
-  return characters > limit;
-}
-
-/* Whether the word could be put together from pieces: each the longest that fits, from its beginning. */
-static int put_pieces(sink *s, const normalized *n, int64_t begin, int64_t end) {
-  const pgee_tokenizer *t = s->t;
-  uint32_t node = TRIE_ROOT;
-  if (too_long(n->bytes + begin, end - begin, t->options.max_word_chars))
-    return 0;
-  for (int64_t at = begin, length; at < end; at += length, node = t->inside) {
-    int32_t id = node == NOWHERE ? -1 : trie_longest(&t->pieces, node, n->bytes + at, end - at, &length);
-    if (id < 0)
+static int is_utf8(const char *text, int64_t bytes) {
+  uint32_t c;
+  for (int64_t i = 0, size; i < bytes; i += size) {
+    size = utf8_decode(text + i, bytes - i, &c);
+    if (c == UNICODE_REPLACEMENT && size == 1)
       return 0;
-    put(s, id, n->spans[at].begin, n->spans[at + length - 1].end);
   }
   return 1;
 }
 
-static void put_word(sink *s, const normalized *n, int64_t begin, int64_t end) {
-  int64_t before = s->count;
-  if (!put_pieces(s, n, begin, end)) {
-    s->count = before;
-    put(s, s->t->options.unk, n->spans[begin].begin, n->spans[end - 1].end);
-  }
+static int open_options(pgee_tokenizer *t) {
+  int64_t bytes;
+  const tokenizer_options *o = image_section(&t->image, IMAGE_OPTIONS, &bytes);
+  if (bytes != sizeof *o)
+    return broken("its options are not there");
+  if (o->model < PGEE_WORDPIECE || o->model > PGEE_BPE || o->size < 0 || o->max_word_chars < 0 || o->prefix[MAX_PREFIX - 1])
+    return broken("its options are out of range");
+  t->options = o;
+  return PGEE_OK;
 }
 
-/* Words end at white space; punctuation is a word, each character its own. */
-static void put_words(sink *s, const normalized *n, int64_t begin, int64_t end) {
-  const uint8_t *kinds = n->kinds;
-  for (int64_t i = begin, word; i < end;) {
-    word = i;
-    if (kinds[i] == 0) {
-      while (i < end && kinds[i] == 0)
-        i++;
-      put_word(s, n, word, i);
-    } else {
-      do
-        i++;
-      while (i < end && (n->bytes[i] & 0xC0) == 0x80);
-      if (kinds[word] == UNICODE_PUNCT)
-        put_word(s, n, word, i);
-    }
-  }
+static int open_string(const char **out, int64_t *bytes, uint32_t begin, uint32_t length, const char *strings, int64_t count) {
+  if (length > count || begin > count - length || !is_utf8(strings + begin, length))
+    return broken("a string of a step");
+  *out = length > 0 ? strings + begin : "";
+  *bytes = length;
+  return PGEE_OK;
 }
 
-/* ---- Texts to words ----------------------------------------------------------------------------------------------------- */
+static int needs_pattern(const step *s) { return (s->kind == PGEE_STEP_SPLIT || s->kind == PGEE_STEP_REPLACE) && s->a; }
 
-static void put_normalized(sink *s, const normalized *n) {
-  added_search search = {.set = &s->t->added[1], .text = n->bytes, .bytes = n->length};
-  for (added_match m; added_next(&search, &m); search.covered = m.end) {
-    put_words(s, n, search.covered, m.begin);
-    put(s, m.id, n->spans[m.begin].begin, n->spans[m.end - 1].end);
+/* first: of the step in IMAGE_STEPS. */
+static int open_steps(pgee_tokenizer *t, steps *out, int64_t first, int64_t count) {
+  int64_t stored_bytes, string_bytes;
+  const stored_step *stored = image_section(&t->image, IMAGE_STEPS, &stored_bytes);
+  const char *strings = image_section(&t->image, IMAGE_STRINGS, &string_bytes);
+  if (count < 0 || count > MAX_STEPS || first + count > stored_bytes / (int64_t)sizeof *stored)
+    return broken("its steps are not there");
+  if (count == 0)
+    return PGEE_OK;
+  if (!(out->list = mem_array(count, sizeof *out->list)))
+    return PGEE_MEMORY;
+  out->count = count;
+  for (int64_t i = 0; i < count; i++) {
+    stored_step from = stored[first + i];
+    step *s = &out->list[i];
+    *s = (step){.kind = from.kind, .a = from.a, .b = from.b, .c = from.c, .d = from.d};
+    TRY(open_string(&s->text, &s->text_bytes, from.text, from.text_bytes, strings, string_bytes));
+    TRY(open_string(&s->more, &s->more_bytes, from.more, from.more_bytes, strings, string_bytes));
+    if (needs_pattern(s))
+      TRY(pattern_new(&s->pattern, s->text, s->text_bytes));
+    if ((s->kind == PGEE_STEP_METASPACE || s->kind == PGEE_STEP_CHAR_DELIMITER) && (uint32_t)s->a > 0x10FFFF)
+      return broken("a character of a step");
+    if (s->kind == PGEE_STEP_FIXED_LENGTH && s->a < 1)
+      return broken("the length of a step");
+    if (s->kind == PGEE_STEP_PRECOMPILED)
+      TRY(charsmap_open(&t->charsmap, &t->image));
   }
-  put_words(s, n, search.covered, n->length);
+  return PGEE_OK;
 }
 
-/* A stretch of text without added tokens. It is normalized in chunks, unless a token could lie across two of them. */
-static int put_stretch(sink *s, const char *text, int64_t begin, int64_t end) {
-  const pgee_tokenizer *t = s->t;
-  int64_t enough = t->added[1].count > 0 ? INT64_MAX : CHUNK;
-  normalizer from;
-  normalized n;
-  normalizer_init(&from, &t->options, &t->ascii, text, begin, end);
-  normalized_init(&n);
-  int status = PGEE_OK;
-  while (status == PGEE_OK && from.at < from.end) {
-    n.length = 0;
-    status = normalize(&from, &n, enough);
-    if (status == PGEE_OK)
-      put_normalized(s, &n);
+static int open_all_steps(pgee_tokenizer *t) {
+  const int32_t *n = t->options->step_counts;
+  TRY(open_steps(t, &t->normalizers, 0, n[0]));
+  TRY(open_steps(t, &t->pre_tokenizers, n[0], n[1]));
+  return open_steps(t, &t->decoders, (int64_t)n[0] + n[1], n[2]);
+}
+
+static void measure(template *s, int pair) {
+  int a = 0, b = 0;
+  s->plain = 1;
+  for (int64_t i = 0; i < s->count; i++) {
+    int32_t id = s->list[i].id;
+    s->special += id >= 0;
+    s->before += id >= 0 && a == 0;
+    s->between += id >= 0 && a == 1 && b == 0;
+    a += id == PGEE_TEXT_A;
+    b += id == PGEE_TEXT_B;
+    s->plain = s->plain && (id != PGEE_TEXT_B || a == 1);
   }
-  normalized_free(&n);
-  normalizer_free(&from);
+  s->plain = s->plain && a == 1 && b == pair;
+}
+
+static int open_templates(pgee_tokenizer *t) {
+  int64_t bytes, at = 0;
+  const pgee_template_piece *list = image_section(&t->image, IMAGE_TEMPLATES, &bytes);
+  for (int pair = 0; pair < 2; pair++) {
+    int64_t count = t->options->template_counts[pair];
+    if (count < 0 || count > MAX_TEMPLATE || at + count > bytes / (int64_t)sizeof *list)
+      return broken("its templates are not there");
+    t->templates[pair] = (template){.list = list + at, .count = count};
+    for (int64_t i = at; i < at + count; i++)
+      if (list[i].id < PGEE_TEXT_B || list[i].id >= t->names.count || (list[i].id == PGEE_TEXT_B && !pair))
+        return broken("an id of its templates");
+    measure(&t->templates[pair], pair);
+    at += count;
+  }
+  return PGEE_OK;
+}
+
+static int open_model(pgee_tokenizer *t) {
+  const tokenizer_options *o = t->options;
+  switch (o->model) {
+  case PGEE_WORDPIECE:
+    t->wordpiece.inside = (uint32_t)o->inside;
+    t->wordpiece.unk = o->unk;
+    t->wordpiece.max_chars = o->max_word_chars;
+    return wordpiece_open(&t->wordpiece, &t->image);
+  case PGEE_UNIGRAM: return unigram_open(&t->unigram, &t->image);
+  }
+  return bpe_open(&t->bpe, &t->image, &t->names);
+}
+
+/* BERT's own way is for BERT's own frame. */
+static void choose_way(pgee_tokenizer *t) {
+  const step *n = t->normalizers.list, *p = t->pre_tokenizers.list;
+  t->fast = t->options->model == PGEE_WORDPIECE && !t->options->trim_offsets && t->normalizers.count <= 1 &&
+            t->pre_tokenizers.count == 1 && p->kind == PGEE_STEP_BERT_PRE_TOKENIZER &&
+            (!n || n->kind == PGEE_STEP_BERT_NORMALIZER);
+  if (t->fast && n)
+    t->bert = (bert_options){n->a, n->b, n->c, n->d};
+  ascii_table_fill(&t->ascii, &t->bert);
+}
+
+static int open_all(pgee_tokenizer *t) {
+  TRY(names_open(&t->names, &t->image));
+  TRY(open_model(t));
+  TRY(added_open(&t->added[0], &t->image, 0));
+  TRY(added_open(&t->added[1], &t->image, 1));
+  TRY(open_templates(t));
+  choose_way(t);
+  return PGEE_OK;
+}
+
+/* Takes over the reference to the tensor. */
+static int open_image(pgee_tokenizer **out, pgee_tensor *tensor) {
+  pgee_tokenizer *t = mem_new(sizeof *t);
+  if (!t) {
+    pgee_tensor_free(tensor);
+    return PGEE_MEMORY;
+  }
+  t->tensor = tensor;
+  int status = image_open(&t->image, tensor->data, tensor->shape[0]);
+  if (status == PGEE_OK)
+    status = open_options(t);
+  if (status == PGEE_OK)
+    status = open_all_steps(t);
+  if (status == PGEE_OK)
+    status = open_all(t);
+  if (status == PGEE_OK)
+    *out = t;
+  else
+    pgee_tokenizer_free(t);
   return status;
 }
 
-static int put_text(sink *s, const char *text, int64_t bytes) {
-  added_search search = {.set = &s->t->added[0], .text = text, .bytes = bytes};
-  for (added_match m; added_next(&search, &m); search.covered = m.end) {
-    if (search.covered < m.begin)
-      TRY(put_stretch(s, text, search.covered, m.begin));
-    put(s, m.id, (int32_t)m.begin, (int32_t)m.end);
-  }
-  return search.covered < bytes ? put_stretch(s, text, search.covered, bytes) : PGEE_OK;
+static void free_steps(steps *s) {
+  for (int64_t i = 0; i < s->count; i++)
+    pattern_free(s->list[i].pattern);
+  mem_free(s->list);
 }
 
-/* ---- A tokenizer ---------------------------------------------------------------------------------------------------------- */
+void pgee_tokenizer_free(pgee_tokenizer *t) {
+  if (!t)
+    return;
+  free_steps(&t->normalizers);
+  free_steps(&t->pre_tokenizers);
+  free_steps(&t->decoders);
+  pgee_tensor_free(t->tensor);
+  mem_free(t);
+}
+
+int pgee_tokenizer_from_image(pgee_tokenizer **out, const pgee_tensor *tensor) {
+  NEED(out, tensor);
+  TRY(tensor_expect(tensor, "the image of a tokenizer", PGEE_U8, 1, -1, -1));
+  TRY(tensor_expect_memory(tensor, "the image of a tokenizer"));
+  if (tensor->stride != 1)
+    return fail(PGEE_ARGUMENT, "the image of a tokenizer is a view whose bytes lie apart");
+  return open_image(out, tensor_hold(tensor));
+}
+
+int pgee_tokenizer_image(pgee_tensor **out, const pgee_tokenizer *t) {
+  NEED(out, t);
+  *out = tensor_hold(t->tensor);
+  return PGEE_OK;
+}
+
+/* ---- Checking a definition -------------------------------------------------------------------------------------------------- */
 
 static int check_utf8(const char *text, int64_t bytes, const char *what, int32_t id) {
   uint32_t c;
@@ -149,167 +219,359 @@ static int check_utf8(const char *text, int64_t bytes, const char *what, int32_t
   return PGEE_OK;
 }
 
-static int add_pieces(pgee_tokenizer *t, const char *pieces, const int32_t *ids, int64_t count) {
-  for (int64_t i = 0; i < count; i++) {
-    int64_t bytes = (int64_t)strlen(pieces);
-    if (ids[i] < 0)
-      return fail(PGEE_ARGUMENT, "piece %lld has id %d, expected 0 or more", (long long)i, ids[i]);
-    TRY(check_utf8(pieces, bytes, "piece", ids[i]));
-    TRY(trie_insert(&t->pieces, pieces, bytes, ids[i]));
-    pieces += bytes + 1;
+static int check_pieces(const pgee_tokenizer_definition *d) {
+  if (d->count < 0 || d->count > INT32_MAX)
+    return fail(PGEE_ARGUMENT, "%lld pieces, expected 0 to %d", (long long)d->count, INT32_MAX);
+  if (d->count > 0)
+    NEED(d->pieces, d->ends);
+  for (int64_t i = 0, begin = 0; i < d->count; begin = d->ends[i++]) {
+    int32_t id = d->ids ? d->ids[i] : (int32_t)i;
+    if (id < 0)
+      return fail(PGEE_ARGUMENT, "piece %lld has id %d, expected 0 or more", (long long)i, id);
+    if (d->ends[i] < begin)
+      return fail(PGEE_ARGUMENT, "piece %lld ends at byte %lld, expected %lld or more", (long long)i, (long long)d->ends[i],
+                  (long long)begin);
+    TRY(check_utf8(d->pieces + begin, d->ends[i] - begin, "piece", id));
   }
   return PGEE_OK;
 }
 
-static uint32_t node_of(const trie *t, const char *s) {
-  uint32_t node = TRIE_ROOT;
-  for (; *s; s++)
-    if ((node = trie_next(t, node, (uint8_t)*s)) == TRIE_ROOT)
-      return NOWHERE;
-  return node;
-}
-
-static int check_options(const pgee_wordpiece_options *o) {
-  if (!o->prefix)
-    return fail(PGEE_ARGUMENT, "the prefix is NULL, expected a string such as '##'");
-  if (o->max_word_chars < 0)
-    return fail(PGEE_ARGUMENT, "max_word_chars is %d, expected 0 or more", o->max_word_chars);
-  const int32_t special[] = {o->unk, o->cls, o->sep};
-  for (int i = 0; i < 3; i++)
-    if (special[i] < 0)
-      return fail(PGEE_ARGUMENT, "the id of %s is %d, expected 0 or more", (const char *[]){"unk", "cls", "sep"}[i], special[i]);
-  return PGEE_OK;
-}
-
-static int fill(pgee_tokenizer *t, const char *pieces, const int32_t *ids, int64_t count, const char *prefix) {
-  TRY(trie_new(&t->pieces));
-  TRY(added_new(&t->added[0]));
-  TRY(added_new(&t->added[1]));
-  ascii_table_fill(&t->ascii, &t->options);
-  TRY(add_pieces(t, pieces, ids, count));
-  t->inside = node_of(&t->pieces, prefix);
-  return PGEE_OK;
-}
-
-int pgee_wordpiece_new(pgee_tokenizer **out, const char *pieces, const int32_t *ids, int64_t count,
-                       const pgee_wordpiece_options *options) {
-  NEED(out, options);
-  if (count < 0)
-    return fail(PGEE_ARGUMENT, "%lld pieces, expected 0 or more", (long long)count);
+static int check_steps(const pgee_tokenizer_step *list, int64_t count, const char *what) {
+  if (count < 0 || count > MAX_STEPS)
+    return fail(PGEE_UNSUPPORTED, "%lld %s, expected %d or fewer", (long long)count, what, MAX_STEPS);
   if (count > 0)
-    NEED(pieces, ids);
-  TRY(check_options(options));
-  pgee_tokenizer *t = mem_new(sizeof *t);
-  if (!t)
+    NEED(list);
+  for (int64_t i = 0; i < count; i++) {
+    const pgee_tokenizer_step *s = &list[i];
+    if (s->text_bytes < 0 || s->more_bytes < 0 || s->text_bytes + s->more_bytes > INT32_MAX ||
+        (s->text_bytes > 0 && (!s->text || !is_utf8(s->text, s->text_bytes))) ||
+        (s->more_bytes > 0 && (!s->more || !is_utf8(s->more, s->more_bytes))))
+      return fail(PGEE_ARGUMENT, "a string of step %lld of the %s is not UTF-8", (long long)i, what);
+  }
+  return PGEE_OK;
+}
+
+static int check_template(const pgee_template_piece *list, int64_t count, int pair) {
+  int a = 0, b = 0;
+  if (count < 0 || count > MAX_TEMPLATE)
+    return fail(PGEE_UNSUPPORTED, "a template of %lld pieces, expected %d or fewer", (long long)count, MAX_TEMPLATE);
+  for (int64_t i = 0; list && i < count; i++) {
+    if (list[i].id < PGEE_TEXT_B || (list[i].id == PGEE_TEXT_B && !pair))
+      return fail(PGEE_ARGUMENT, "piece %lld of a template has id %d", (long long)i, list[i].id);
+    a += list[i].id == PGEE_TEXT_A;
+    b += list[i].id == PGEE_TEXT_B;
+  }
+  if (list && (a == 0 || (pair && b == 0)))
+    return fail(PGEE_ARGUMENT, "the template for %s lacks %s", pair ? "a pair" : "one text", a ? "the second" : "the first");
+  return PGEE_OK;
+}
+
+static int check_added(const pgee_tokenizer_definition *d) {
+  if (d->added_count < 0 || d->added_count > INT32_MAX / 2)
+    return fail(PGEE_ARGUMENT, "%lld added tokens", (long long)d->added_count);
+  if (d->added_count > 0)
+    NEED(d->added);
+  for (int64_t i = 0; i < d->added_count; i++) {
+    const pgee_added_token *a = &d->added[i];
+    if (a->id < -1)
+      return fail(PGEE_ARGUMENT, "an added token has id %d, expected 0 or more, or -1", a->id);
+    if (a->bytes < 0 || a->bytes > INT32_MAX || (a->bytes > 0 && !a->text))
+      return fail(PGEE_ARGUMENT, "the added token with id %d has %lld bytes", a->id, (long long)a->bytes);
+    TRY(check_utf8(a->text, a->bytes, "added token", a->id));
+  }
+  return PGEE_OK;
+}
+
+static int check_definition(const pgee_tokenizer_definition *d) {
+  if (d->model < PGEE_WORDPIECE || d->model > PGEE_BPE)
+    return fail(PGEE_ARGUMENT, "the model is %d, expected %d to %d", d->model, PGEE_WORDPIECE, PGEE_BPE);
+  if (d->max_word_chars < 0)
+    return fail(PGEE_ARGUMENT, "max_word_chars is %d, expected 0 or more", d->max_word_chars);
+  if (d->unk < (d->model == PGEE_WORDPIECE ? 0 : -1))
+    return fail(PGEE_ARGUMENT, "the id of unk is %d, expected 0 or more", d->unk);
+  if (d->prefix && strlen(d->prefix) >= MAX_PREFIX)
+    return fail(PGEE_UNSUPPORTED, "the prefix of pieces has %zu bytes, expected fewer than %d", strlen(d->prefix), MAX_PREFIX);
+  if (d->model == PGEE_UNIGRAM && d->count > 0)
+    NEED(d->scores);
+  if (d->model == PGEE_BPE && d->merge_count > 0)
+    NEED(d->merges);
+  if (d->merge_count < 0 || d->merge_count > INT32_MAX || d->charsmap_bytes < 0)
+    return fail(PGEE_ARGUMENT, "%lld merges, %lld bytes of a charsmap", (long long)d->merge_count, (long long)d->charsmap_bytes);
+  TRY(check_pieces(d));
+  TRY(check_steps(d->normalizers, d->normalizer_count, "normalizers"));
+  TRY(check_steps(d->pre_tokenizers, d->pre_tokenizer_count, "pre-tokenizers"));
+  TRY(check_steps(d->decoders, d->decoder_count, "decoders"));
+  TRY(check_template(d->single, d->single_count, 0));
+  TRY(check_template(d->pair, d->pair_count, 1));
+  return check_added(d);
+}
+
+/* ---- Writing an image ------------------------------------------------------------------------------------------------------- */
+
+static uint32_t put_string(char *strings, uint32_t *at, const char *text, int64_t bytes) {
+  uint32_t begin = *at;
+  if (bytes > 0)
+    memcpy(strings + begin, text, (size_t)bytes);
+  *at += (uint32_t)bytes;
+  return begin;
+}
+
+static int put_steps(image_writer *w, const pgee_tokenizer_definition *d) {
+  const pgee_tokenizer_step *lists[] = {d->normalizers, d->pre_tokenizers, d->decoders};
+  const int64_t counts[] = {d->normalizer_count, d->pre_tokenizer_count, d->decoder_count};
+  stored_step stored[3 * MAX_STEPS];
+  int64_t bytes = 0, n = 0;
+  uint32_t at = 0;
+  for (int i = 0; i < 3; i++)
+    for (int64_t j = 0; j < counts[i]; j++)
+      bytes += lists[i][j].text_bytes + lists[i][j].more_bytes;
+  char *strings = image_new(w, IMAGE_STRINGS, bytes);
+  if (!strings)
     return PGEE_MEMORY;
-  t->options = *options;
-  t->options.prefix = NULL;
-  int status = fill(t, pieces, ids, count, options->prefix);
-  if (status == PGEE_OK)
-    *out = t;
-  else
-    pgee_tokenizer_free(t);
-  return status;
-}
-
-void pgee_tokenizer_free(pgee_tokenizer *t) {
-  if (!t)
-    return;
-  added_free(&t->added[0]);
-  added_free(&t->added[1]);
-  trie_free(&t->pieces);
-  mem_free(t);
-}
-
-int pgee_tokenizer_add(pgee_tokenizer *t, const char *text, int32_t id, int is_normalized, int single_word, int lstrip,
-                       int rstrip) {
-  NEED(t, text);
-  if (id < 0)
-    return fail(PGEE_ARGUMENT, "an added token has id %d, expected 0 or more", id);
-  int64_t bytes = (int64_t)strlen(text);
-  added_token token = {.id = id, .single_word = single_word != 0, .lstrip = lstrip != 0, .rstrip = rstrip != 0};
-  TRY(check_utf8(text, bytes, "added token", id));
-  if (!is_normalized)
-    return added_add(&t->added[0], text, bytes, token);
-  normalizer from;
-  normalized n;
-  normalizer_init(&from, &t->options, &t->ascii, text, 0, bytes);
-  normalized_init(&n);
-  int status = normalize(&from, &n, INT64_MAX);
-  if (status == PGEE_OK)
-    status = added_add(&t->added[1], n.bytes, n.length, token);
-  normalized_free(&n);
-  normalizer_free(&from);
-  return status;
-}
-
-/* ---- Encoding ------------------------------------------------------------------------------------------------------------- */
-
-/* Two texts of n1 and n2 tokens into `room`, the longest cut first: as the reference counts, not one by one. */
-static void cut(int64_t *n1, int64_t *n2, int64_t room) {
-  int64_t *shorter = *n1 <= *n2 ? n1 : n2, *longer = *n1 <= *n2 ? n2 : n1;
-  *longer = *shorter > room - *shorter ? *shorter : room - *shorter;
-  if (*shorter + *longer > room) {
-    *shorter = room / 2;
-    *longer = room - room / 2;
-  }
-}
-
-static int check_text(const char *text, int64_t bytes) {
-  if (bytes < 0 || bytes > INT32_MAX - 3)
-    return fail(PGEE_ARGUMENT, "a text of %lld bytes, expected 0 to %d", (long long)bytes, INT32_MAX - 3);
-  return text || bytes == 0 ? PGEE_OK : fail(PGEE_ARGUMENT, "a text is NULL, expected %lld bytes", (long long)bytes);
-}
-
-static int check_room(const pgee_encoding *e, int64_t bytes, int64_t special, int64_t max_tokens) {
-  int64_t need = max_tokens < bytes + 3 ? max_tokens : bytes + 3;
-  if (max_tokens < special)
-    return fail(PGEE_ARGUMENT, "max_tokens is %lld, expected %lld or more: the special tokens alone are as many",
-                (long long)max_tokens, (long long)special);
-  if (e->capacity < need || !e->ids || !e->types)
-    return fail(PGEE_ARGUMENT, "the arrays hold %lld tokens, expected %lld: max_tokens, or the bytes of the text and 3",
-                (long long)e->capacity, (long long)need);
-  return PGEE_OK;
-}
-
-static sink sink_at(const pgee_tokenizer *t, const pgee_encoding *e, int64_t at, int64_t limit) {
-  return (sink){.t = t, .ids = e->ids + at, .offsets = e->offsets ? e->offsets + 2 * at : NULL, .limit = limit};
-}
-
-static void put_special(const pgee_encoding *e, int64_t at, int32_t id) {
-  sink s = sink_at(NULL, e, at, 1);
-  put(&s, id, 0, 0);
-}
-
-int pgee_tokenizer_encode(const pgee_tokenizer *t, pgee_encoding *e, const char *a, int64_t a_bytes, const char *b,
-                          int64_t b_bytes, int64_t max_tokens) {
-  NEED(t, e);
-  int64_t special = b ? 3 : 2;
-  TRY(check_text(a, a_bytes));
-  TRY(check_text(b, b ? b_bytes : 0));
-  TRY(check_room(e, a_bytes + (b ? b_bytes : 0), special, max_tokens));
-  int64_t room = (max_tokens < e->capacity ? max_tokens : e->capacity) - special;
-  sink first = sink_at(t, e, 1, room);
-  TRY(put_text(&first, a, a_bytes));
-  int64_t n1 = first.count < room ? first.count : room, n2 = 0, dropped = first.count - n1;
-  if (b) {
-    sink second = sink_at(t, e, n1 + 2, room - n1);
-    TRY(put_text(&second, b, b_bytes));
-    n2 = second.count;
-    if (first.count + n2 > room) {
-      n1 = first.count;
-      cut(&n1, &n2, room);
-      dropped = first.count + second.count - n1 - n2;
-      second = sink_at(t, e, n1 + 2, n2); /* its place is known only now */
-      TRY(put_text(&second, b, b_bytes));
+  for (int i = 0; i < 3; i++)
+    for (int64_t j = 0; j < counts[i]; j++) {
+      const pgee_tokenizer_step *s = &lists[i][j];
+      stored_step to = {.kind = s->kind, .a = s->a, .b = s->b, .c = s->c, .d = s->d};
+      to.text = put_string(strings, &at, s->text, s->text_bytes);
+      to.text_bytes = (uint32_t)s->text_bytes;
+      to.more = put_string(strings, &at, s->more, s->more_bytes);
+      to.more_bytes = (uint32_t)s->more_bytes;
+      stored[n++] = to;
     }
-    put_special(e, n1 + n2 + 2, t->options.sep);
+  return image_put(w, IMAGE_STEPS, stored, n * (int64_t)sizeof *stored);
+}
+
+static int put_templates(image_writer *w, const pgee_tokenizer_definition *d, tokenizer_options *o) {
+  static const pgee_template_piece one[] = {{PGEE_TEXT_A, 0}}, two[] = {{PGEE_TEXT_A, 0}, {PGEE_TEXT_B, 1}};
+  const pgee_template_piece *lists[] = {d->single ? d->single : one, d->pair ? d->pair : two};
+  pgee_template_piece all[2 * MAX_TEMPLATE];
+  int64_t n = 0;
+  o->template_counts[0] = d->single ? (int32_t)d->single_count : 1;
+  o->template_counts[1] = d->pair ? (int32_t)d->pair_count : 2;
+  for (int i = 0; i < 2; i++)
+    for (int j = 0; j < o->template_counts[i]; j++)
+      all[n++] = lists[i][j];
+  return image_put(w, IMAGE_TEMPLATES, all, n * (int64_t)sizeof *all);
+}
+
+static int put_model(image_writer *w, const pgee_tokenizer_definition *d, const piece_list *v, tokenizer_options *o) {
+  switch (d->model) {
+  case PGEE_WORDPIECE: return wordpiece_build(w, v, d->prefix, &o->inside);
+  case PGEE_UNIGRAM: return unigram_build(w, v, d->scores, d->unk, d->byte_fallback);
   }
-  put_special(e, 0, t->options.cls);
-  put_special(e, n1 + 1, t->options.sep);
-  e->length = n1 + n2 + special;
-  e->dropped = dropped;
-  for (int64_t i = 0; i < e->length; i++)
-    e->types[i] = i >= n1 + 2;
+  return bpe_build(w, v,
+                   &(bpe_options){.unk = d->unk,
+                                  .byte_fallback = d->byte_fallback,
+                                  .fuse_unk = d->fuse_unk,
+                                  .ignore_merges = d->ignore_merges,
+                                  .prefix = d->prefix,
+                                  .suffix = d->suffix,
+                                  .merges = d->merges,
+                                  .merge_count = d->merge_count});
+}
+
+/* What the normalizers make of an added token's text: appended to `out`. */
+static int normalize_added(const pgee_tokenizer *t, run *r, const pgee_added_token *a, added_name *out, scratch *kept) {
+  spanned *text = &r->texts[0];
+  text->length = 0;
+  text->origin = 0;
+  for (int64_t i = 0, size; i < a->bytes; i += size) {
+    uint32_t c;
+    size = utf8_decode(a->text + i, a->bytes - i, &c);
+    TRY(spanned_put(text, c, (span){(int32_t)i, (int32_t)(i + size)}));
+  }
+  TRY(normalize_all(t, r));
+  char *copy = scratch_room(kept, text->length + 1);
+  if (!copy)
+    return PGEE_MEMORY;
+  if (text->length > 0)
+    memcpy(copy, text->bytes, (size_t)text->length);
+  out->text = copy;
+  out->bytes = text->length;
   return PGEE_OK;
+}
+
+/* Texts of added tokens as they are shown and looked for, and memory for those that normalizing changes. */
+typedef struct added_texts {
+  added_token *tokens;
+  added_name *given, *looked_for;
+  scratch *kept; /* [count] */
+  int32_t *ids;  /* [count] */
+  int64_t count;
+} added_texts;
+
+static void added_texts_free(added_texts *a) {
+  for (int64_t i = 0; a->kept && i < a->count; i++)
+    scratch_free(&a->kept[i]);
+  mem_free(a->tokens);
+  mem_free(a->given);
+  mem_free(a->looked_for);
+  mem_free(a->kept);
+  mem_free(a->ids);
+}
+
+/* Ids that are not given: those of equal pieces, the last of several, else numbers from the vocabulary's size on. */
+static int number_added(added_texts *a, const piece_list *v, trie_builder *b) {
+  for (int64_t i = 0; i < a->count; i++)
+    if (a->given[i].bytes > 0)
+      TRY(trie_insert(b, a->given[i].text, a->given[i].bytes, (int32_t)i));
+  trie t = trie_of(b);
+  for (int64_t i = 0; i < v->count; i++) {
+    int64_t begin = i > 0 ? v->ends[i - 1] : 0, length = 0;
+    int32_t found = trie_longest(&t, TRIE_ROOT, v->bytes + begin, v->ends[i] - begin, &length);
+    if (found >= 0 && length == v->ends[i] - begin && a->tokens[found].id < 0)
+      a->ids[found] = v->ids ? v->ids[i] : (int32_t)i;
+  }
+  int32_t next = (int32_t)v->count;
+  for (int64_t i = 0; i < a->count; i++) {
+    int64_t length = 0;
+    int32_t first =
+        a->given[i].bytes > 0 ? trie_longest(&t, TRIE_ROOT, a->given[i].text, a->given[i].bytes, &length) : (int32_t)i;
+    if (a->tokens[i].id >= 0)
+      continue;
+    if (a->ids[first] < 0)
+      a->ids[first] = next++;
+    a->ids[i] = a->ids[first];
+    a->tokens[i].id = a->given[i].id = a->ids[i];
+  }
+  return PGEE_OK;
+}
+
+static int fill_added(added_texts *a, const pgee_tokenizer *t, const pgee_tokenizer_definition *d, const piece_list *v, run *r) {
+  a->count = d->added_count;
+  a->tokens = mem_array(a->count, sizeof *a->tokens);
+  a->given = a->tokens ? mem_array(a->count, sizeof *a->given) : NULL;
+  a->looked_for = a->given ? mem_array(a->count, sizeof *a->looked_for) : NULL;
+  a->kept = a->looked_for ? mem_array(a->count, sizeof *a->kept) : NULL;
+  a->ids = a->kept ? mem_array(a->count, sizeof *a->ids) : NULL;
+  if (!a->ids)
+    return PGEE_MEMORY;
+  for (int64_t i = 0; i < a->count; i++) {
+    const pgee_added_token *from = &d->added[i];
+    a->tokens[i] = (added_token){.id = from->id,
+                                 .single_word = from->single_word != 0,
+                                 .lstrip = from->lstrip != 0,
+                                 .rstrip = from->rstrip != 0,
+                                 .normalized = from->normalized != 0};
+    a->given[i] = (added_name){from->text, from->bytes, from->id, from->special};
+    a->ids[i] = from->id;
+  }
+  trie_builder b;
+  TRY(trie_new(&b));
+  int status = number_added(a, v, &b);
+  trie_free(&b);
+  for (int64_t i = 0; status == PGEE_OK && i < a->count; i++) {
+    a->looked_for[i] = a->given[i];
+    if (d->added[i].normalized)
+      status = normalize_added(t, r, &d->added[i], &a->looked_for[i], &a->kept[i]);
+  }
+  return status;
+}
+
+/* The normalizers that are in the image so far run on the texts of added tokens. */
+static int put_added(image_writer *w, const pgee_tokenizer_definition *d, const piece_list *v, const tokenizer_options *o) {
+  pgee_tokenizer t = {.options = o};
+  added_texts a = {0};
+  run r = {0};
+  TRY(image_finish(w));
+  TRY(image_open(&t.image, w->bytes, w->size));
+  int status = open_steps(&t, &t.normalizers, 0, o->step_counts[0]);
+  if (status == PGEE_OK)
+    status = fill_added(&a, &t, d, v, &r);
+  free_steps(&t.normalizers);
+  run_free(&r);
+  if (status == PGEE_OK)
+    status = names_build(w, v, a.looked_for, a.count);
+  if (status == PGEE_OK)
+    status = added_build(w, a.tokens, a.looked_for, a.given, a.count);
+  added_texts_free(&a);
+  return status;
+}
+
+/* How many texts have an id: pieces, and added tokens that are none. */
+static int32_t count_names(const names *n) {
+  int64_t size = 0, bytes;
+  for (int64_t i = 0; i < n->count; i++)
+    size += names_text(n, i, &bytes, NULL) != NULL;
+  return (int32_t)size;
+}
+
+/* What can be told once all names are there. */
+static int look_up(image_writer *w, const pgee_tokenizer_definition *d, tokenizer_options *o) {
+  pgee_tokenizer t = {0};
+  TRY(image_finish(w));
+  TRY(image_open(&t.image, w->bytes, w->size));
+  TRY(names_open(&t.names, &t.image));
+  o->size = count_names(&t.names);
+  for (int i = 0; i < 5; i++) {
+    const char *text = d->specials ? d->specials[i] : NULL;
+    int32_t id = d->special_ids ? d->special_ids[i] : -1;
+    o->specials[i] = id >= 0 ? id : text ? pgee_tokenizer_id(&t, text, (int64_t)strlen(text)) : -1;
+  }
+  return PGEE_OK;
+}
+
+static int write_image(image_writer *w, const pgee_tokenizer_definition *d) {
+  piece_list v = {d->pieces, d->ends, d->ids, d->count};
+  tokenizer_options o = {
+      .model = d->model,
+      .unk = d->unk,
+      .max_word_chars = d->max_word_chars,
+      .inside = -1,
+      .trim_offsets = d->trim_offsets != 0,
+      .add_prefix_space = d->add_prefix_space != 0,
+      .step_counts = {(int32_t)d->normalizer_count, (int32_t)d->pre_tokenizer_count, (int32_t)d->decoder_count}};
+  memcpy(o.prefix, d->prefix ? d->prefix : "", strlen(d->prefix ? d->prefix : ""));
+  TRY(put_steps(w, d));
+  TRY(put_templates(w, d, &o));
+  if (d->charsmap_bytes > 0)
+    TRY(charsmap_build(w, d->charsmap, d->charsmap_bytes));
+  TRY(put_added(w, d, &v, &o));
+  TRY(put_model(w, d, &v, &o));
+  TRY(look_up(w, d, &o));
+  TRY(image_put(w, IMAGE_OPTIONS, &o, sizeof o));
+  return image_finish(w);
+}
+
+int pgee_tokenizer_new(pgee_tokenizer **out, const pgee_tokenizer_definition *definition) {
+  NEED(out, definition);
+  TRY(check_definition(definition));
+  image_writer w = {0};
+  pgee_tensor *tensor = NULL;
+  int status = write_image(&w, definition);
+  if (status == PGEE_OK)
+    status = pgee_tensor_new(&tensor, PGEE_U8, 1, &w.size);
+  if (status == PGEE_OK)
+    memcpy(tensor->data, w.bytes, (size_t)w.size);
+  image_writer_free(&w);
+  return status == PGEE_OK ? open_image(out, tensor) : status;
+}
+
+/* ---- What a tokenizer knows ------------------------------------------------------------------------------------------------- */
+
+int64_t pgee_tokenizer_model(const pgee_tokenizer *t) { return t ? t->options->model : 0; }
+int64_t pgee_tokenizer_size(const pgee_tokenizer *t) { return t ? t->options->size : 0; }
+int64_t pgee_tokenizer_ids(const pgee_tokenizer *t) { return t ? t->names.count : 0; }
+int64_t pgee_tokenizer_special_count(const pgee_tokenizer *t, int pair) { return t ? t->templates[pair != 0].special : 0; }
+
+int pgee_tokenizer_specials(const pgee_tokenizer *t, int32_t *out) {
+  NEED(t, out);
+  memcpy(out, t->options->specials, sizeof t->options->specials);
+  return PGEE_OK;
+}
+
+const char *pgee_tokenizer_prefix(const pgee_tokenizer *t) { return t ? t->options->prefix : NULL; }
+
+const char *pgee_tokenizer_piece(const pgee_tokenizer *t, int64_t id, int64_t *bytes) {
+  const char *text = t && bytes ? names_text(&t->names, id, bytes, NULL) : NULL;
+  if (!text && bytes)
+    *bytes = 0;
+  return text;
+}
+
+int32_t pgee_tokenizer_id(const pgee_tokenizer *t, const char *text, int64_t bytes) {
+  if (!t || !text || bytes < 0)
+    return -1;
+  int32_t id = added_id(&t->image, text, bytes);
+  return id >= 0 ? id : names_id(&t->names, text, bytes);
 }

@@ -1,4 +1,4 @@
-/* trie.c: how a trie is built. See trie.h. */
+/* trie.c: how a trie is built, and taken from an image. See trie.h. */
 #include "trie.h"
 
 #include <string.h>
@@ -6,78 +6,117 @@
 #include "../memory.h"
 #include "../status.h"
 
-enum { FIRST_BITS = 6, FIRST_ROOM = 16 };
+enum { FIRST_BITS = 6, FIRST_ROOM = 16, MAX_BITS = 28 };
 
-static void place(trie *t, uint64_t edge) {
-  uint64_t mask = ((uint64_t)1 << t->bits) - 1, i = trie_slot(t, (uint32_t)(edge >> 32));
-  while (t->edges[i])
+static void place(trie_builder *b, uint64_t edge) {
+  uint64_t mask = ((uint64_t)1 << b->bits) - 1, i = trie_slot(b->bits, (uint32_t)(edge >> 32));
+  while (b->edges[i])
     i = (i + 1) & mask;
-  t->edges[i] = edge;
+  b->edges[i] = edge;
 }
 
-static int grow_edges(trie *t) {
-  trie old = *t;
+static int grow_edges(trie_builder *b) {
+  trie_builder old = *b;
   uint64_t *edges = mem_array((int64_t)2 << old.bits, sizeof *edges);
   if (!edges)
     return PGEE_MEMORY;
-  t->edges = edges;
-  t->bits++;
+  b->edges = edges;
+  b->bits++;
   for (int64_t i = 0; i < (int64_t)1 << old.bits; i++)
     if (old.edges[i])
-      place(t, old.edges[i]);
+      place(b, old.edges[i]);
   mem_free(old.edges);
   return PGEE_OK;
 }
 
-static int grow_values(trie *t) {
-  int32_t *values = mem_resize(t->values, (int64_t)t->room * 2 * (int64_t)sizeof *values);
+static int grow_values(trie_builder *b) {
+  int32_t *values = mem_resize(b->values, (int64_t)b->room * 2 * (int64_t)sizeof *values);
   if (!values)
     return PGEE_MEMORY;
-  t->values = values;
-  t->room *= 2;
+  b->values = values;
+  b->room *= 2;
   return PGEE_OK;
 }
 
-int trie_new(trie *t) {
-  *t = (trie){.bits = FIRST_BITS, .nodes = 1, .room = FIRST_ROOM};
-  t->edges = mem_array((int64_t)1 << t->bits, sizeof *t->edges);
-  t->values = t->edges ? mem_array(t->room, sizeof *t->values) : NULL;
-  if (!t->values) {
-    trie_free(t);
+int trie_new(trie_builder *b) {
+  *b = (trie_builder){.bits = FIRST_BITS, .nodes = 1, .room = FIRST_ROOM};
+  b->edges = mem_array((int64_t)1 << b->bits, sizeof *b->edges);
+  b->values = b->edges ? mem_array(b->room, sizeof *b->values) : NULL;
+  if (!b->values) {
+    trie_free(b);
     return PGEE_MEMORY;
   }
-  t->values[TRIE_ROOT] = -1;
+  b->values[TRIE_ROOT] = -1;
   return PGEE_OK;
 }
 
-void trie_free(trie *t) {
-  mem_free(t->edges);
-  mem_free(t->values);
-  *t = (trie){0};
+void trie_free(trie_builder *b) {
+  mem_free(b->edges);
+  mem_free(b->values);
+  *b = (trie_builder){0};
 }
 
-static int add_node(trie *t, uint32_t parent, uint8_t byte) {
-  if (t->nodes == TRIE_MAX_NODES)
+static int add_node(trie_builder *b, uint32_t parent, uint8_t byte) {
+  if (b->nodes == TRIE_MAX_NODES)
     return fail(PGEE_UNSUPPORTED, "the vocabulary has more than %d different beginnings of pieces", TRIE_MAX_NODES);
-  if (t->nodes == t->room)
-    TRY(grow_values(t));
-  if ((uint64_t)t->nodes * 2 > (uint64_t)1 << t->bits)
-    TRY(grow_edges(t));
-  place(t, (uint64_t)(parent << 8 | byte) << 32 | t->nodes);
-  t->values[t->nodes++] = -1;
+  if (b->nodes == b->room)
+    TRY(grow_values(b));
+  if ((uint64_t)b->nodes * 2 > (uint64_t)1 << b->bits)
+    TRY(grow_edges(b));
+  place(b, (uint64_t)(parent << 8 | byte) << 32 | b->nodes);
+  b->values[b->nodes++] = -1;
   return PGEE_OK;
 }
 
-int trie_insert(trie *t, const char *s, int64_t bytes, int32_t value) {
+int trie_insert(trie_builder *b, const char *s, int64_t bytes, int32_t value) {
   uint32_t node = TRIE_ROOT;
   for (int64_t i = 0; i < bytes; i++) {
-    uint32_t next = trie_next(t, node, (uint8_t)s[i]);
+    trie t = trie_of(b);
+    uint32_t next = trie_next(&t, node, (uint8_t)s[i]);
     if (next == TRIE_ROOT) {
-      TRY(add_node(t, node, (uint8_t)s[i]));
-      next = t->nodes - 1;
+      TRY(add_node(b, node, (uint8_t)s[i]));
+      next = b->nodes - 1;
     }
     node = next;
   }
-  t->values[node] = value;
+  b->values[node] = value;
+  return PGEE_OK;
+}
+
+trie trie_of(const trie_builder *b) { return (trie){b->edges, b->values, b->bits, b->room - 1}; }
+
+/* ---- In an image ------------------------------------------------------------------------------------------------------------ */
+
+int trie_write(const trie_builder *b, image_writer *w, int edges, int values) {
+  TRY(image_put(w, edges, b->edges, ((int64_t)1 << b->bits) * (int64_t)sizeof *b->edges));
+  int32_t *out = image_new(w, values, (int64_t)b->room * (int64_t)sizeof *out);
+  if (!out)
+    return PGEE_MEMORY;
+  for (uint32_t i = 0; i < b->room; i++)
+    out[i] = i < b->nodes ? b->values[i] : -1;
+  return PGEE_OK;
+}
+
+/* n for 2^n items of `size` bytes; -1 if they are no power of two. */
+static int power(int64_t bytes, int64_t size) {
+  for (int n = 0; n <= MAX_BITS; n++)
+    if (bytes == size << n)
+      return n;
+  return -1;
+}
+
+int trie_open(trie *t, const image *m, int edges, int values) {
+  int64_t edge_bytes, value_bytes, free_edge = 0;
+  t->edges = image_section(m, edges, &edge_bytes);
+  t->values = image_section(m, values, &value_bytes);
+  t->bits = power(edge_bytes, sizeof *t->edges);
+  if (t->bits < 1 || power(value_bytes, sizeof *t->values) < 0)
+    return fail(PGEE_FORMAT, "sections %d and %d of the image of a tokenizer, of %lld and %lld bytes, are no trie", edges, values,
+                (long long)edge_bytes, (long long)value_bytes);
+  t->mask = (uint32_t)(value_bytes / (int64_t)sizeof *t->values - 1);
+  while (free_edge < (int64_t)1 << t->bits && t->edges[free_edge])
+    free_edge++;
+  if (free_edge == (int64_t)1 << t->bits)
+    return fail(PGEE_FORMAT, "section %d of the image of a tokenizer has no free edge", edges);
   return PGEE_OK;
 }

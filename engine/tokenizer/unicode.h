@@ -9,12 +9,20 @@
 
 /* Flags of a code point. WHITE, PUNCT and plain are also the kinds of a normalized character. */
 enum {
-  UNICODE_DROP = 1,  /* clean_text removes it: controls, U+0000, U+FFFD */
-  UNICODE_WHITE = 2, /* separates words */
-  UNICODE_PUNCT = 4, /* is a word of its own */
-  UNICODE_CJK = 8,   /* an ideograph: spaces go around it */
-  UNICODE_MARK = 16, /* an accent: strip_accents removes it */
-  UNICODE_WORD = 32  /* part of a word where an added token asks for whole words (\w) */
+  UNICODE_DROP = 1,        /* clean_text removes it: controls, U+0000, U+FFFD */
+  UNICODE_WHITE = 2,       /* separates words */
+  UNICODE_PUNCT = 4,       /* is a word of its own */
+  UNICODE_CJK = 8,         /* an ideograph: spaces go around it */
+  UNICODE_MARK = 16,       /* an accent: strip_accents removes it */
+  UNICODE_WORD = 32,       /* part of a word where an added token asks for whole words (\w) */
+  UNICODE_NUMERIC = 64,    /* a digit to the Digits pre-tokenizer */
+  UNICODE_COMBINING = 128, /* StripAccents removes it */
+  UNICODE_COMPAT = 256,    /* has a compatibility decomposition, in unicode_compat */
+  UNICODE_LETTER = 512,    /* these four as the regular expressions of Split and ByteLevel see them: \p{L} */
+  UNICODE_NUMBER = 1024,   /* \p{N} */
+  UNICODE_SPACE = 2048,    /* \s */
+  UNICODE_WORDS = 4096,    /* \w */
+  UNICODE_DIGIT = 8192     /* \d */
 };
 
 enum { UNICODE_BITS = 7, UNICODE_REPLACEMENT = 0xFFFD };
@@ -32,11 +40,26 @@ enum {
 typedef struct unicode_record {
   int32_t lower;  /* its lower case minus itself. U+0130 alone becomes two, i and U+0307, and has 0 here */
   uint16_t parts; /* where its full canonical decomposition begins in unicode_parts */
-  uint8_t flags;
+  uint16_t flags;
   uint8_t order; /* combining marks are sorted by this; 0: not a combining mark */
   uint8_t count; /* how many parts it has; 0: it is its own decomposition */
 } unicode_record;
 
+/* A full compatibility decomposition: parts unicode_parts[parts] and on. */
+typedef struct unicode_decomposition {
+  uint32_t c;
+  uint16_t parts, count;
+} unicode_decomposition;
+
+/* Two characters that NFC makes one. */
+typedef struct unicode_pair {
+  uint32_t first, second, c;
+} unicode_pair;
+
+extern const unicode_decomposition unicode_compat[]; /* by c */
+extern const int unicode_compat_count;
+extern const unicode_pair unicode_pairs[]; /* by first, then second; not those of Hangul */
+extern const int unicode_pair_count;
 extern const uint8_t unicode_first[];
 extern const uint16_t unicode_second[];
 extern const unicode_record unicode_records[];

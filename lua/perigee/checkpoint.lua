@@ -217,6 +217,7 @@ end
 --- What the folder says about its tokenizer:
 --   tokenizer, vocabulary   paths of tokenizer.json and vocab.txt, nil where there is none. tokenizer.json says everything
 --                           itself; the rest is for a vocabulary alone
+--   pieces, merges          paths of vocab.json and merges.txt, of byte pair encoding
 --   lowercase               default true, as in the reference library
 --   strip_accents           default as do_lower_case of tokenizer_config.json
 --   chinese                 spaces around CJK ideographs, default true
@@ -245,6 +246,7 @@ function Checkpoint:tokenizer_files()
   local chinese = boolean(config, "tokenize_chinese_chars", path)
   return {
     tokenizer = self.files.tokenizer, vocabulary = self.files.vocabulary, special = special,
+    pieces = self.files.pieces, merges = self.files.merges,
     sentencepiece = self.files.sentencepiece, class = tokenizer_class(self),
     lowercase = lowercase ~= false, strip_accents = strip, chinese = chinese ~= false,
   }
@@ -393,6 +395,8 @@ local function find_tokenizer_files(self)
   end
   find("tokenizer", "tokenizer.json")
   find("vocabulary", "vocab.txt")
+  find("pieces", "vocab.json")
+  find("merges", "merges.txt")
   for _, name in ipairs { "sentencepiece.bpe.model", "spiece.model", "sentencepiece.model", "tokenizer.model" } do
     if not self.files.sentencepiece then
       find("sentencepiece", name)

@@ -1,22 +1,28 @@
---- Tokenizers: WordPiece as a checkpoint defines it, with the ids of the reference library.
+--- Tokenizers: WordPiece, Unigram and byte pair encoding as a checkpoint defines them, with the ids of the reference library.
 --
 --   local tokenizer = require "perigee.tokenizer"
 --   local t = tokenizer.load "path/to/checkpoint"
 --   local e = t:encode("A text", "its pair", { max_tokens = 128 })
 --   e.ids, e.types              -- { 101, 1037, 3793, 102, ... }, { 0, 0, 0, 0, 1, ... }
 --   e.offsets[2]                -- { 0, 1 }: text:sub(0 + 1, 1) is what the second token comes from
+--   e.sequences, e.words        -- which text a token is of (0: put around them), and which word of it (from 1)
 --   e.dropped                   -- tokens that max_tokens cut off
+--   t:encode_words { "Already", "cut" }
 --   t:decode(e.ids)             -- "a text its pair"
 --   t:piece(1037), t:id "text"  -- "a", 3793
---   t.size, t.cls, t.sep, t.unk, t.pad, t.mask
+--   t.size, t.cls, t.sep, t.unk, t.pad, t.mask, t.model, t.prefix
+--   tokenizer.from_image(t:image())   -- the same tokenizer, which runs from these bytes
 --
--- tokenizer.json says everything itself, but its own truncation and padding are ignored; where there is none, vocab.txt counts,
--- with tokenizer_config.json and its companions. What is not WordPiece as BERT uses it is an error that names the component.
+-- tokenizer.json says everything itself, but its own truncation and padding are ignored. Where there is none: vocab.txt with
+-- tokenizer_config.json and its companions, else vocab.json and merges.txt, else a SentencePiece model. A component that is not
+-- supported is an error that names it.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local checkpoint = require "perigee.checkpoint"
+local definition = require "perigee.tokenizer.definition"
+local files = require "perigee.tokenizer.files"
 local options = require "perigee.options"
-local wordpiece = require "perigee.wordpiece"
+local tensor = require "perigee.tensor"
 local C, check = pgee.C, pgee.check
 
 local M = {}
@@ -24,125 +30,67 @@ local Tokenizer = {}
 Tokenizer.__index = Tokenizer
 
 local handles = pgee.class("tokenizer", "pgee_tokenizer", "pgee_tokenizer_free", {})
-local out = pgee.out "pgee_tokenizer *"
-local int32s = ffi.typeof "int32_t[?]"
+local out, count = pgee.out "pgee_tokenizer *", pgee.out "int64_t"
+local int32s, int64s, bytes_of = ffi.typeof "int32_t[?]", ffi.typeof "int64_t[?]", ffi.typeof "char[?]"
 local NO_LIMIT = 2 ^ 31 - 1
+local MODELS = { [C.PGEE_WORDPIECE] = "WordPiece", [C.PGEE_UNIGRAM] = "Unigram", [C.PGEE_BPE] = "BPE" }
 
-local function fail(...)
-  error(string.format(...), 0)
-end
+-- ---- Making one -----------------------------------------------------------------------------------------------------------
 
--- Raises the library's message about a file.
-local function try(path, status)
-  if status ~= C.PGEE_OK then
-    fail("'%s': %s", path, ffi.string(C.pgee_message()))
+local function wrap(handle)
+  local specials = int32s(5)
+  check(C.pgee_tokenizer_specials(handle.handle, specials), 2)
+  local t = { handle = handle, size = tonumber(C.pgee_tokenizer_size(handle.handle)) }
+  t.model = MODELS[tonumber(C.pgee_tokenizer_model(handle.handle))]
+  local prefix = ffi.string(C.pgee_tokenizer_prefix(handle.handle))
+  t.prefix = prefix ~= "" and prefix or nil
+  for i, key in ipairs { "unk", "cls", "sep", "pad", "mask" } do
+    t[key] = specials[i - 1] >= 0 and specials[i - 1] or nil
   end
-end
-
--- ---- From a definition to a tokenizer --------------------------------------------------------------------------------------
-
--- An id that is given, or that of a text.
-local function id_of(d, added, token)
-  return type(token) == "number" and token or d.vocab[token] or added[token]
-end
-
-local function special_ids(d, added)
-  local ids, missing = {}, {}
-  for _, key in ipairs { "unk", "cls", "sep", "pad", "mask" } do
-    ids[key] = id_of(d, key ~= "unk" and added or {}, d[key])
-    if not ids[key] and key ~= "pad" and key ~= "mask" then
-      missing[#missing + 1] = tostring(d[key])
-    end
-  end
-  if #missing > 0 then
-    fail("'%s': the vocabulary has no %s", d.path, table.concat(missing, ", "))
-  end
-  return ids
-end
-
--- The pieces one after another, as C takes them, and their ids.
-local function flatten(d)
-  local texts, ids = {}, {}
-  for piece, id in pairs(d.vocab) do
-    if not piece:find("%z") then
-      texts[#texts + 1] = piece
-      ids[#texts] = id
-    elseif not d.options.clean_text then -- what is cleaned has no zero byte: such a piece never occurs in it
-      fail("'%s': a piece with U+0000 is not supported where the normalizer does not clean the text", d.path)
-    end
-  end
-  texts[#texts + 1] = ""
-  return table.concat(texts, "\0"), int32s(#ids + 1, ids), #ids
-end
-
-local function new_handle(d, ids)
-  local o = d.options
-  local pieces, piece_ids, count = flatten(d)
-  local settings = ffi.new("pgee_wordpiece_options", o.clean_text, o.handle_chinese_chars, o.strip_accents, o.lowercase,
-    o.max_word_chars, ids.unk, ids.cls, ids.sep, o.prefix)
-  try(d.path, C.pgee_wordpiece_new(out, pieces, piece_ids, count, settings))
-  local handle = handles.wrap(out[0])
-  for _, a in ipairs(d.added) do
-    try(d.path, C.pgee_tokenizer_add(handle.handle, a.content, a.id, a.normalized, a.single_word, a.lstrip, a.rstrip))
-  end
-  return handle
-end
-
-local function build(d)
-  local t = {
-    path = d.path, vocab = d.vocab, options = d.options, cleanup = d.cleanup, added = {}, special = {}, pieces = {}, size = 0,
-  }
-  for piece, id in pairs(d.vocab) do
-    t.pieces[id] = piece
-    t.size = t.size + 1
-  end
-  for _, a in ipairs(d.added) do
-    t.added[a.content] = a.id
-    t.special[a.content] = a.special or nil
-    t.pieces[a.id] = a.content
-    t.size = t.size + (d.vocab[a.content] and 0 or 1)
-  end
-  local ids = special_ids(d, t.added)
-  for key, id in pairs(ids) do
-    t[key] = id
-  end
-  t.handle = new_handle(d, ids)
   return setmetatable(t, Tokenizer)
 end
 
 --- The tokenizer of a checkpoint: what perigee.checkpoint opened, or the path of a folder, which need hold no model.
--- Errors: neither tokenizer.json nor vocab.txt; a component that is not WordPiece as BERT uses it; no [UNK], [CLS] or [SEP] in
--- the vocabulary. A vocabulary may lack [PAD] and [MASK]: then pad and mask are nil.
+-- Errors: no file of a tokenizer; a component that is not supported; a vocab.txt without [UNK], [CLS] or [SEP]. A vocabulary may
+-- lack special tokens: then t.pad, t.mask and so on are nil.
 function M.load(from)
   if type(from) ~= "string" and (type(from) ~= "table" or not from.tokenizer_files) then
     error(("load: argument 1 is %s, expected a checkpoint or the path of its folder"):format(pgee.describe(from)), 2)
   end
   local c = type(from) == "string" and checkpoint.tokenizer(from) or from
-  return build(wordpiece.read(c))
+  local file, path, special = files.read(c)
+  local d, held = definition.of(file, path, special)
+  local status = C.pgee_tokenizer_new(out, d)
+  held.done = true -- and alive until here
+  if status ~= C.PGEE_OK then
+    error(("'%s': %s"):format(path, ffi.string(C.pgee_message())), 0)
+  end
+  return wrap(handles.wrap(out[0]))
 end
 
--- ---- What a tokenizer does ---------------------------------------------------------------------------------------------------
+--- A tokenizer that runs from the bytes of an image, a U8 tensor as t:image() gives it, which it holds: nothing is copied.
+-- Errors: bytes that are no image, or one of another version.
+function M.from_image(image)
+  if not tensor.is(image) then
+    error(("from_image: argument 1 is %s, expected a tensor"):format(pgee.describe(image)), 2)
+  end
+  check(C.pgee_tokenizer_from_image(out, tensor.handle(image)), 1)
+  return wrap(handles.wrap(out[0]))
+end
 
-local function check_text(value, position, name)
+-- ---- Encoding -------------------------------------------------------------------------------------------------------------
+
+local function handle_of(t, level)
+  return handles.handle(t.handle, "tokenizer", (level or 1) + 1)
+end
+
+local function check_text(value, position, name, level)
   if type(value) ~= "string" then
-    error(("%s: argument %d is %s, expected a string"):format(name, position, pgee.describe(value)), 3)
+    error(("%s: argument %d is %s, expected a string"):format(name, position, pgee.describe(value)), (level or 1) + 2)
   end
 end
 
 local encoding = ffi.new "pgee_encoding"
-
-local function encode_into(t, ids, types, capacity, max_tokens, a, b, offsets)
-  encoding.ids, encoding.types, encoding.offsets, encoding.capacity = ids, types, offsets, capacity
-  check(C.pgee_tokenizer_encode(handles.handle(t.handle, "tokenizer", 2), encoding, a, #a, b, b and #b or 0, max_tokens), 2)
-  return tonumber(encoding.length), tonumber(encoding.dropped)
-end
-
-local function check_limit(max_tokens, name)
-  if max_tokens ~= nil and (type(max_tokens) ~= "number" or max_tokens % 1 ~= 0 or max_tokens < 0 or max_tokens > NO_LIMIT) then
-    error(("%s: max_tokens is %s, expected an integer"):format(name, pgee.describe(max_tokens)), 3)
-  end
-  return max_tokens or NO_LIMIT
-end
 
 --- For modules: encodes into int32 arrays that the caller has, at least `limit` long: ids, types, and offsets (two a token)
 -- unless nil. Returns how many tokens there are and how many were dropped.
@@ -151,81 +99,173 @@ function Tokenizer:encode_into(ids, types, limit, a, b, offsets)
   if b ~= nil then
     check_text(b, 5, "encode_into")
   end
-  local length, dropped = encode_into(self, ids, types, limit, limit, a, b, offsets)
-  return length, dropped
+  encoding.ids, encoding.types, encoding.offsets, encoding.capacity = ids, types, offsets, limit
+  encoding.sequences, encoding.words = nil, nil
+  check(C.pgee_tokenizer_encode(handle_of(self), encoding, a, #a, b, b and #b or 0, limit), 1)
+  return tonumber(encoding.length), tonumber(encoding.dropped)
 end
 
-local known = { max_tokens = true }
+local KNOWN = { max_tokens = true, special = true, offsets = true, truncate = true }
+local TRUNCATE = { longest = C.PGEE_TRUNCATE_LONGEST, first = C.PGEE_TRUNCATE_FIRST, second = C.PGEE_TRUNCATE_SECOND }
+local OFFSETS = { bytes = 0, characters = 1 }
 
---- Encodes a text, or a pair of texts, with the special tokens around them. max_tokens counts these; default: no limit. What is
--- too many is dropped from the end of the longer text until both are equal, then from both, as in the reference library.
--- Returns { ids = list, types = list, offsets = list of { begin, end } in bytes of the token's text from 0, end excluded (0, 0
--- for the special tokens around the texts), dropped = how many tokens were dropped }.
+-- The options as C takes them.
+local function read_options(opts, name)
+  opts = options.check(opts, KNOWN, name, 2)
+  local limit = opts.max_tokens
+  if limit ~= nil and (type(limit) ~= "number" or limit % 1 ~= 0 or limit < 0 or limit > NO_LIMIT) then
+    error(("%s: max_tokens is %s, expected an integer"):format(name, pgee.describe(limit)), 3)
+  elseif opts.special ~= nil and type(opts.special) ~= "boolean" then
+    error(("%s: special is %s, expected true or false"):format(name, pgee.describe(opts.special)), 3)
+  end
+  local truncate = options.choice(opts.truncate or "longest", TRUNCATE, name .. ": truncate", 2)
+  local offsets = options.choice(opts.offsets or "bytes", OFFSETS, name .. ": offsets", 2)
+  return ffi.new("pgee_encode_options", {
+    max_tokens = limit or NO_LIMIT, truncate = TRUNCATE[truncate], bare = opts.special == false and 1 or 0,
+    characters = OFFSETS[offsets],
+  })
+end
+
+local function new_arrays(capacity)
+  local a = { capacity = capacity, block = int32s(6 * capacity + 1) }
+  a.ids, a.types, a.sequences, a.words = a.block, a.block + capacity, a.block + 2 * capacity, a.block + 3 * capacity
+  a.offsets = a.block + 4 * capacity
+  return a
+end
+
+-- Encodes two pgee_texts (the second may be nil) into arrays that are as large as need be.
+local function encode(t, first, second, o, level)
+  local bytes = tonumber(first.count) + (second and tonumber(second.count) or 0)
+  local capacity = bytes + tonumber(C.pgee_tokenizer_special_count(handle_of(t, level + 1), second and 1 or 0)) + 2
+  local arrays = new_arrays(math.min(capacity, tonumber(o.max_tokens)))
+  for _ = 1, 2 do
+    encoding.ids, encoding.types, encoding.offsets, encoding.capacity = arrays.ids, arrays.types, arrays.offsets, arrays.capacity
+    encoding.sequences, encoding.words, encoding.length = arrays.sequences, arrays.words, 0
+    local status = C.pgee_tokenizer_encode_texts(t.handle.handle, encoding, first, second, o)
+    if status == C.PGEE_OK then
+      return arrays, tonumber(encoding.length), tonumber(encoding.dropped)
+    elseif encoding.length <= arrays.capacity then
+      check(status, level + 1)
+    end
+    arrays = new_arrays(tonumber(encoding.length))
+  end
+end
+
+local function lists(arrays, length, dropped)
+  local e = { ids = {}, types = {}, offsets = {}, sequences = {}, words = {}, dropped = dropped }
+  for i = 1, length do
+    e.ids[i], e.types[i], e.sequences[i] = arrays.ids[i - 1], arrays.types[i - 1], arrays.sequences[i - 1]
+    e.offsets[i] = { arrays.offsets[2 * i - 2], arrays.offsets[2 * i - 1] }
+    if arrays.words[i - 1] >= 0 then
+      e.words[i] = arrays.words[i - 1] + 1
+    end
+  end
+  return e
+end
+
+local function text_struct(text)
+  return ffi.new("pgee_text", { bytes = text, count = #text })
+end
+
+--- Encodes a text, or a pair of texts, with the special tokens around them. Options:
+--   max_tokens  the most tokens, special ones included; default: no limit
+--   truncate    where the rest is dropped from: "longest" (the default: the end of the longer text until both are equal, then
+--               both, as in the reference library), "first" or "second": an error if nothing of it would be left
+--   special     false: no special tokens are put around
+--   offsets     "bytes" (the default) or "characters"
+-- Returns lists, one entry a token: ids; types; offsets, { begin, end } in the token's text from 0, end excluded (0, 0 for what
+-- is put around); sequences, 1 or 2 for the text that a token is of, 0 for what is put around; words, the index from 1 of the
+-- word of the text (as pre-tokenizing cut it), nil for what is put around. And dropped, how many tokens were.
 function Tokenizer:encode(text, pair, opts)
   check_text(text, 1, "encode")
   if pair ~= nil then
     check_text(pair, 2, "encode")
   end
-  local limit = check_limit(options.check(opts, known, "encode").max_tokens, "encode")
-  local capacity = math.min(limit, #text + (pair and #pair or 0) + 3)
-  local ids, types, offsets = int32s(capacity), int32s(capacity), int32s(2 * capacity)
-  local length, dropped = encode_into(self, ids, types, capacity, limit, text, pair, offsets)
-  local e = { ids = {}, types = {}, offsets = {}, dropped = dropped }
-  for i = 1, length do
-    e.ids[i], e.types[i] = ids[i - 1], types[i - 1]
-    e.offsets[i] = { offsets[2 * i - 2], offsets[2 * i - 1] }
-  end
-  return e
+  local o = read_options(opts, "encode")
+  local first, second = text_struct(text), pair and text_struct(pair)
+  return (lists(encode(self, first, second, o, 1)))
 end
 
---- The piece or added token with that id; nil if there is none.
+--- Encodes a text that is given as a list of words: each is encoded alone, as in the reference library (is_split_into_words).
+-- Options and result as of encode, but that words are indices into the list, and offsets count from the beginning of the word.
+function Tokenizer:encode_words(words, opts)
+  if type(words) ~= "table" then
+    error(("encode_words: argument 1 is %s, expected a list of strings"):format(pgee.describe(words)), 2)
+  end
+  local ends, size = int64s(#words + 1), 0
+  for i, word in ipairs(words) do
+    if type(word) ~= "string" then
+      error(("encode_words: word %d is %s, expected a string"):format(i, pgee.describe(word)), 2)
+    end
+    size = size + #word
+    ends[i - 1] = size
+  end
+  local o, text = read_options(opts, "encode_words"), table.concat(words)
+  local first = ffi.new("pgee_text", { bytes = text, count = #text, word_ends = ends, words = #words })
+  return (lists(encode(self, first, nil, o, 1)))
+end
+
+--- How many special tokens are put around one text, or around a pair (pair = true).
+function Tokenizer:special_count(pair)
+  return tonumber(C.pgee_tokenizer_special_count(handle_of(self), pair and 1 or 0))
+end
+
+-- ---- Pieces and texts -----------------------------------------------------------------------------------------------------
+
+--- The piece or added token with that id; nil if there is none. As in the reference library, an added token that is looked for in
+-- normalized text is shown normalized.
 function Tokenizer:piece(id)
-  return self.pieces[id]
+  local text = type(id) == "number" and C.pgee_tokenizer_piece(handle_of(self), id, count) or nil
+  return text ~= nil and ffi.string(text, tonumber(count[0])) or nil
 end
 
 --- The id of a piece or added token; nil if there is none.
 function Tokenizer:id(piece)
-  return self.added[piece] or self.vocab[piece]
+  local id = type(piece) == "string" and C.pgee_tokenizer_id(handle_of(self), piece, #piece) or -1
+  return id >= 0 and id or nil
 end
 
--- The reference's repairs, in its order. It makes them in each piece alone.
-local REPAIRS = {
-  { " %.", "." }, { " %?", "?" }, { " !", "!" }, { " ,", "," }, { " ' ", "'" }, { " n't", "n't" }, { " 'm", "'m" },
-  { " do not", " don't" }, { " 's", "'s" }, { " 've", "'ve" }, { " 're", "'re" },
-}
-
-local function join_piece(t, piece, first)
-  local prefix = t.options.prefix
-  if not first and piece:sub(1, #prefix) == prefix then
-    piece = piece:sub(#prefix + 1)
-  elseif not first then
-    piece = " " .. piece
+local function array_of(ids)
+  if type(ids) == "cdata" then
+    return ids, ffi.sizeof(ids) / 4
+  elseif type(ids) ~= "table" then
+    error(("decode: argument 1 is %s, expected a list of ids"):format(pgee.describe(ids)), 3)
   end
-  for _, repair in ipairs(t.cleanup and REPAIRS or {}) do
-    piece = piece:gsub(repair[1], repair[2])
-  end
-  return piece
-end
-
---- The text of a list (or int32 array) of ids: pieces joined, special tokens left out. Lower case and spaces stay lost.
-function Tokenizer:decode(ids)
-  if type(ids) ~= "table" and type(ids) ~= "cdata" then
-    error(("decode: argument 1 is %s, expected a list of ids"):format(pgee.describe(ids)), 2)
-  elseif self.cleanup == nil then
-    error(("'%s': its decoder is not supported, expected WordPiece"):format(self.path), 2)
-  end
-  local array = type(ids) == "cdata"
-  local parts = {}
-  for i = 1, array and ffi.sizeof(ids) / 4 or #ids do
-    local id = ids[array and i - 1 or i]
-    local piece = self.pieces[id]
-    if not piece then
-      error(("decode: id %d is %s, which the vocabulary does not have"):format(i, pgee.describe(id)), 2)
-    elseif not self.special[piece] then
-      parts[#parts + 1] = join_piece(self, piece, #parts == 0)
+  local array = int32s(#ids + 1)
+  for i, id in ipairs(ids) do
+    if type(id) ~= "number" or id % 1 ~= 0 or id < 0 or id > NO_LIMIT then
+      error(("decode: id %d is %s, which the vocabulary does not have"):format(i, pgee.describe(id)), 3)
     end
+    array[i - 1] = id
   end
-  return table.concat(parts)
+  return array, #ids
+end
+
+--- The text of a list (or int32 array) of ids, special tokens left out unless opts.special. What normalizing took stays lost.
+function Tokenizer:decode(ids, opts)
+  local array, n = array_of(ids)
+  local special = options.check(opts, { special = true }, "decode").special and 1 or 0
+  local handle, room = handle_of(self), 8 * n + 64
+  for _ = 1, 2 do
+    local buffer = bytes_of(room)
+    local status = C.pgee_tokenizer_decode(handle, array, n, special, buffer, room, count)
+    if status ~= C.PGEE_OK then
+      error("decode: " .. ffi.string(C.pgee_message()), pgee.blame(1))
+    elseif count[0] <= room then
+      return ffi.string(buffer, tonumber(count[0]))
+    end
+    room = tonumber(count[0])
+  end
+end
+
+-- ---- The object -----------------------------------------------------------------------------------------------------------
+
+local tensor_out = pgee.out "pgee_tensor *"
+
+--- What the tokenizer runs from, as a U8 tensor: the bytes to save. Equal files of a tokenizer give equal bytes.
+function Tokenizer:image()
+  check(C.pgee_tokenizer_image(tensor_out, handle_of(self)), 1)
+  return tensor.wrap(tensor_out[0])
 end
 
 --- Frees what C holds. Twice does no harm.
@@ -234,8 +274,7 @@ function Tokenizer:release()
 end
 
 function Tokenizer:__tostring()
-  return ("tokenizer WordPiece, %d pieces%s%s"):format(self.size, self.options.lowercase and ", lower case" or "",
-    self.options.strip_accents and ", without accents" or "")
+  return ("tokenizer %s, %d pieces"):format(self.model, self.size)
 end
 
 return M

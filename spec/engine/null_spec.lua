@@ -5,7 +5,7 @@ local C = pgee.C
 
 -- What reads one thing off a handle and gives something else than 0 or NULL for none.
 local GETTERS = {
-  pgee_tensor_dtype = -1, pgee_packed_dtype = -1, pgee_plan_op = -1, pgee_tensor_nonfinite = -1,
+  pgee_tensor_dtype = -1, pgee_packed_dtype = -1, pgee_plan_op = -1, pgee_tensor_nonfinite = -1, pgee_tokenizer_id = -1,
   pgee_tensor_ndim = 0, pgee_tensor_writable = 0, pgee_tensor_equal = 0,
 }
 
@@ -50,8 +50,8 @@ describe("NULL", function()
     for _, p in ipairs(prototypes()) do
       names[p.name] = #p.args
     end
-    assert.same({ 7, 7, 1, 3 },
-      { names.pgee_tokenizer_add, names.pgee_tokenizer_encode, names.pgee_plan_new, names.pgee_sqnr })
+    assert.same({ 5, 7, 1, 3 },
+      { names.pgee_tokenizer_encode_texts, names.pgee_tokenizer_encode, names.pgee_plan_new, names.pgee_sqnr })
     assert.is_nil(names.pgee_threads_set)
   end)
 

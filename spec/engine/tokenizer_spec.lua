@@ -192,10 +192,10 @@ describe("Pairs and truncation", function()
     assert.equal("50 1", kept(80, 1, 54))
   end)
 
-  it("asks for a capacity of max_tokens, or the bytes and 3, and never writes more", function()
+  it("asks for a capacity of max_tokens, or the bytes and the special tokens, and never writes more", function()
     for _, text in ipairs { "", "a", ".........", "\237\158\163\237\158\163", "中中中", "\240\157\133\160" } do
       for capacity = 0, #text + 4 do
-        local need = math.min(#text + 3, 6)
+        local need = math.min(#text + 2, 6)
         if capacity < need then
           matches(("the arrays hold %d tokens, expected %d"):format(capacity, need), t.encode, t, text, nil, 6, capacity)
         else
@@ -266,8 +266,7 @@ describe("Added tokens", function()
   end)
 
   it("replace an equal one", function()
-    local t = with({}, "<x>")
-    t:add("<x>", 91)
+    local t = wordpiece.new(PIECES, nil, { { "<x>", 90 }, { "<x>", 91 } })
     assert.equal(ids("91"), t:ids "<x>")
   end)
 end)
@@ -334,7 +333,7 @@ describe("What is no tokenizer", function()
   it("is refused, naming what is wrong", function()
     matches("max_word_chars is -1", wordpiece.new, PIECES, { max_word_chars = -1 })
     matches("the id of unk is -1", wordpiece.new, PIECES, { unk = -1 })
-    matches("the id of cls is -2", wordpiece.new, PIECES, { cls = -2 })
+    matches("piece 0 of a template has id -3", wordpiece.new, PIECES, { cls = -3 })
     matches("piece 1 has id -3", wordpiece.new, { "a", "b" }, nil, nil, { 0, -3 })
     matches("the piece with id 1 is not UTF-8 at byte 1", wordpiece.new, { "a", "b\255" })
     matches("the added token with id 9 is not UTF-8 at byte 0", wordpiece.new, PIECES, nil, { { "\128", 9 } })
@@ -343,20 +342,27 @@ describe("What is no tokenizer", function()
 
   it("is refused when it is NULL", function()
     local out = pgee.out "pgee_tokenizer *"
-    local o = ffi.new("pgee_wordpiece_options", { prefix = nil })
-    local one = ffi.new("int32_t[1]")
-    assert.equal(C.PGEE_ARGUMENT, C.pgee_wordpiece_new(out, "a", one, 1, o))
-    matches("the prefix is NULL", pgee.check, C.pgee_wordpiece_new(out, "a", one, 1, o))
-    assert.equal(C.PGEE_ARGUMENT, C.pgee_wordpiece_new(out, nil, one, 1, o))
-    assert.equal(C.PGEE_ARGUMENT, C.pgee_wordpiece_new(out, "a", one, 1, nil))
-    assert.equal(C.PGEE_ARGUMENT, C.pgee_wordpiece_new(out, "a", one, -1, o))
+    local function refused(change, text)
+      local d, held = wordpiece.definition(PIECES, nil, { { "<x>", 90 } })
+      change(d)
+      assert.equal(C.PGEE_ARGUMENT, C.pgee_tokenizer_new(out, d))
+      matches(text, pgee.check, C.pgee_tokenizer_new(out, d))
+      held.done = true
+    end
+    refused(function(d) d.pieces = nil end, "d->pieces is NULL")
+    refused(function(d) d.ends = nil end, "d->ends is NULL")
+    refused(function(d) d.normalizers = nil end, "list is NULL")
+    refused(function(d) d.added = nil end, "d->added is NULL")
+    refused(function(d) ffi.cast("pgee_added_token *", d.added)[0].text = nil end, "has 3 bytes")
+    refused(function(d) d.count = -1 end, "-1 pieces")
+    refused(function(d) d.model = 9 end, "the model is 9, expected 1 to 3")
+    assert.equal(C.PGEE_ARGUMENT, C.pgee_tokenizer_new(out, nil))
     local t = wordpiece.new(PIECES)
     local e = ffi.new("pgee_encoding", { capacity = 8 })
     matches("a text is NULL", pgee.check, C.pgee_tokenizer_encode(t.handle, e, nil, 3, nil, 0, 8))
     matches("a text of -1 bytes", pgee.check, C.pgee_tokenizer_encode(t.handle, e, "a", -1, nil, 0, 8))
     matches("a text of 2147483647 bytes", pgee.check, C.pgee_tokenizer_encode(t.handle, e, "a", 1, "b", 2 ^ 31 - 1, 8))
-    matches("the arrays hold 8 tokens", pgee.check, C.pgee_tokenizer_encode(t.handle, e, "a", 1, nil, 0, 8))
-    matches("text is NULL", pgee.check, C.pgee_tokenizer_add(t.handle, nil, 1, 0, 0, 0, 0))
+    matches("the arrays for ids and types are NULL", pgee.check, C.pgee_tokenizer_encode(t.handle, e, "a", 1, nil, 0, 8))
     C.pgee_tokenizer_free(nil)
   end)
 
@@ -404,11 +410,11 @@ describe("When an allocation fails, a tokenizer", function()
       many[i] = ("%d"):format(i * 7919)
     end
     assert.is_true(fails_cleanly(function()
-      local t = wordpiece.new(many)
+      local added = {}
       for i = 1, 9 do
-        t:add("<" .. i .. ">", i, { normalized = i % 2 == 0 })
+        added[i] = { "<" .. i .. ">", i, normalized = i % 2 == 0 }
       end
-      t:free()
+      wordpiece.new(many, nil, added):free()
     end) > 10)
   end)
 

@@ -92,7 +92,8 @@ describe("A tokenizer", function()
       assert.same({ 20, 1, 2, 3, 0, 4 }, { t.size, t.unk, t.cls, t.sep, t.pad, t.mask })
       others["tokenizer.json"] = definition(function(d) d.normalizer.lowercase = false end)
       assert.equal(ids_of("A", "é", "."), ids(load(others), "A é."))
-      assert.equal("tokenizer WordPiece, 20 pieces, lower case, without accents", tostring(t))
+      assert.equal("tokenizer WordPiece, 20 pieces", tostring(t))
+      assert.same({ "WordPiece", "##" }, { t.model, t.prefix })
     end)
 
     it("ignores truncation and padding", function()
@@ -149,28 +150,60 @@ describe("A tokenizer", function()
     end)
 
     local UNSUPPORTED = {
-      ["the model is of type 'BPE', expected WordPiece"] = function(d) d.model = { type = "BPE", vocab = {}, merges = {} } end,
-      ["the normalizer is of type 'NFC', expected BertNormalizer"] = function(d) d.normalizer = { type = "NFC" } end,
-      ["the pre_tokenizer is of type 'Whitespace', expected BertPreTokenizer"] = function(d)
-        d.pre_tokenizer.type = "Whitespace"
+      ["the model is of type 'WordLevel', which is not supported; expected WordPiece, Unigram or BPE"] = function(d)
+        d.model = { type = "WordLevel", vocab = {} }
       end,
-      ["the pre_tokenizer is missing"] = function(d) d.pre_tokenizer = nil end,
-      ["the post_processor is of type 'RobertaProcessing', expected TemplateProcessing or BertProcessing"] = function(d)
-        d.post_processor.type = "RobertaProcessing"
+      ["the model is missing"] = function(d) d.model = nil end,
+      ["the normalizer is of type 'Made', which is not supported; expected BertNormalizer, ByteLevel, Lowercase,"] = function(d)
+        d.normalizer = { type = "Made" }
       end,
-      ["the post_processor is null"] = function(d) d.post_processor = cjson.null end,
-      ["'[CLS]:0 $A:0' and"] = function(d) d.post_processor.single[3] = nil end,
-      ["$B:0 [SEP]:1' are not supported"] = function(d) d.post_processor.pair[4] = sequence("B", 0) end,
+      ["the normalizer is of type missing"] = function(d)
+        d.normalizer = { type = "Sequence", normalizers = { { type = "NFC" }, {} } }
+      end,
+      ["the pre_tokenizer is of type 'UnicodeScripts', which is not supported; expected BertPreTokenizer,"] = function(d)
+        d.pre_tokenizer.type = "UnicodeScripts"
+      end,
+      ["the decoder is of type 'CTC', which is not supported; expected BPEDecoder,"] = function(d) d.decoder.type = "CTC" end,
+      ["the post_processor is of type 'Made', which is not supported; expected BertProcessing, ByteLevel,"] = function(d)
+        d.post_processor.type = "Made"
+      end,
+      ["a post-processor behind one that puts special tokens around is not supported: ByteLevel"] = function(d)
+        d.post_processor = { type = "Sequence", processors = { d.post_processor, { type = "ByteLevel", trim_offsets = true } } }
+      end,
+      ["two post-processors that trim offsets are not supported"] = function(d)
+        local one = { type = "ByteLevel", trim_offsets = true, add_prefix_space = true }
+        d.post_processor = { type = "Sequence", processors = { one, one } }
+      end,
+      ["cls of the post_processor is missing"] = function(d) d.post_processor.type = "RobertaProcessing" end,
+      ["the template for a pair lacks the second"] = function(d) table.remove(d.post_processor.pair, 4) end,
+      ["the template for one text lacks the first"] = function(d) d.post_processor.single = { token("[CLS]", 0) } end,
       ["the special token '[SEP]' of the post_processor"] = function(d) d.post_processor.special_tokens["[SEP]"] = nil end,
-      ["has 2 ids, expected one"] = function(d) d.post_processor.special_tokens["[CLS]"].ids = { 2, 3 } end,
       ["the vocabulary has no <unk>"] = function(d) d.model.unk_token = "<unk>" end,
-      ["lowercase of the normalizer is missing"] = function(d) d.normalizer.lowercase = nil end,
+      ["lowercase of BertNormalizer is missing"] = function(d) d.normalizer.lowercase = nil end,
       ["max_input_chars_per_word is -1"] = function(d) d.model.max_input_chars_per_word = -1 end,
       ["the model's vocab is missing"] = function(d) d.model.vocab = nil end,
-      ["the id of 'a' is 1.5, expected an integer"] = function(d) d.model.vocab = { a = 1.5 } end,
+      ["the id of 'a' is 1.5, expected an integer"] = function(d) d.model.vocab = { a = 1.5, ["[UNK]"] = 1 } end,
       ["the content of added token 1 is missing"] = function(d) d.added_tokens[1].content = nil end,
       ["lstrip of added token '[UNK]' is the string 'no'"] = function(d) d.added_tokens[2].lstrip = "no" end,
       ["not UTF-8"] = function(d) d.model.vocab = { ["a\255"] = 0, ["[UNK]"] = 1 } end,
+      ["the model's dropout is 0.1, which is not supported"] = function(d)
+        d.model = { type = "BPE", vocab = ID, merges = {}, dropout = 0.1 }
+      end,
+      ["merge 1 is 'a', expected two pieces with a space between"] = function(d)
+        d.model = { type = "BPE", vocab = ID, merges = { "a" } }
+      end,
+      ["merge 1 has the piece 'ab', which is not in the vocabulary"] = function(d)
+        d.model = { type = "BPE", vocab = ID, merges = { "a b" } }
+      end,
+      ["the regular expression '(a' is not supported: a group without its end at byte 2"] = function(d)
+        d.pre_tokenizer = { type = "Split", pattern = { Regex = "(a" }, behavior = "Isolated", invert = false }
+      end,
+      ["the behavior of Split is 'Made', expected Removed, Isolated,"] = function(d)
+        d.pre_tokenizer = { type = "Split", pattern = { String = "a" }, behavior = "Made", invert = false }
+      end,
+      ["the replacement of Metaspace is 'ab', expected one character"] = function(d)
+        d.pre_tokenizer = { type = "Metaspace", replacement = "ab" }
+      end,
     }
     for message, change in pairs(UNSUPPORTED) do
       it("is an error that says: " .. message, function()
@@ -250,7 +283,7 @@ describe("A tokenizer", function()
     it("encodes a text and a pair", function()
       assert.same({
         ids = { 2, ID.a, ID["##b"], 3 }, types = { 0, 0, 0, 0 },
-        offsets = { { 0, 0 }, { 0, 1 }, { 1, 2 }, { 0, 0 } }, dropped = 0,
+        offsets = { { 0, 0 }, { 0, 1 }, { 1, 2 }, { 0, 0 } }, sequences = { 0, 1, 1, 0 }, words = { nil, 1, 1 }, dropped = 0,
       }, t:encode "ab")
       local text, pair = "a é", "b!"
       local e = t:encode(text, pair)
@@ -272,11 +305,72 @@ describe("A tokenizer", function()
       fails("encode: argument 1 is nil, expected a string", t.encode, t)
       fails("encode: argument 1 is a table, expected a string", t.encode, t, {})
       fails("encode: argument 2 is 3, expected a string", t.encode, t, "a", 3)
-      fails("encode has no option limit, only max_tokens", t.encode, t, "a", nil, { limit = 3 })
+      fails("encode has no option limit, only max_tokens, offsets, special, truncate", t.encode, t, "a", nil, { limit = 3 })
       fails("encode: max_tokens is 2.5, expected an integer", t.encode, t, "a", nil, { max_tokens = 2.5 })
       fails("max_tokens is 1, expected 2 or more", t.encode, t, "a", nil, { max_tokens = 1 })
       fails("decode: argument 1 is the string 'a', expected a list of ids", t.decode, t, "a")
       fails("tokenizer_spec.lua", function() t:encode(3) end)
+    end)
+
+    it("says which text and which word a token is of", function()
+      local e = t:encode("ab a", "b!")
+      assert.same({ 0, 1, 1, 1, 0, 2, 2, 0 }, e.sequences)
+      assert.same({ nil, 1, 1, 2, nil, 1, 2 }, e.words)
+      assert.same({ 2, 3 }, { t:special_count(), t:special_count(true) })
+      assert.same({ ID.a, 1 }, { t:encode("a", nil, { special = false }).ids[1], #t:encode("a", nil, { special = false }).ids })
+      assert.same({ 0, 1 }, t:encode("a", "b", { special = false }).types)
+    end)
+
+    it("counts offsets in characters when asked", function()
+      local text = "é é\204\129 中a"
+      local bytes, characters = t:encode(text).offsets, t:encode(text, nil, { offsets = "characters" }).offsets
+      assert.same({ { 0, 0 }, { 0, 2 }, { 3, 5 }, { 8, 11 }, { 11, 12 }, { 0, 0 } }, bytes)
+      assert.same({ { 0, 0 }, { 0, 1 }, { 2, 3 }, { 5, 6 }, { 6, 7 }, { 0, 0 } }, characters)
+    end)
+
+    it("truncates the text that is named", function()
+      local function lengths(truncate, max_tokens)
+        local e = t:encode("a b a b", "b a b", { truncate = truncate, max_tokens = max_tokens })
+        local n = { 0, 0, dropped = e.dropped }
+        for _, of in ipairs(e.sequences) do
+          n[of] = (n[of] or 0) + 1
+        end
+        return { n[1], n[2], n.dropped }
+      end
+      assert.same({ 3, 3, 1 }, lengths("longest", 9))
+      assert.same({ 2, 3, 2 }, lengths("first", 8))
+      assert.same({ 4, 1, 2 }, lengths("second", 8))
+      assert.same({ 0, 0, 7 }, lengths("first", 3))
+      fails("the first text, which is to be truncated, would have no token left", lengths, "first", 6)
+      fails("the second text, which is to be truncated, would have no token left", lengths, "second", 7)
+      fails("encode: truncate is the string 'last', expected one of first, longest, second", lengths, "last", 7)
+      fails("the second text is to be truncated, but there is none", t.encode, t, "a b", nil,
+        { truncate = "second", max_tokens = 3 })
+    end)
+
+    it("encodes a list of words", function()
+      local e = t:encode_words { "ab", "", "a!", "é" }
+      assert.same({ 2, ID.a, ID["##b"], ID.a, ID["!"], ID.e, 3 }, e.ids)
+      assert.same({ nil, 1, 1, 3, 3, 4 }, e.words)
+      assert.same({ { 0, 0 }, { 0, 1 }, { 1, 2 }, { 0, 1 }, { 1, 2 }, { 0, 2 }, { 0, 0 } }, e.offsets)
+      assert.same({ 0, 1 }, t:encode_words({ "中", "é" }, { offsets = "characters" }).offsets[3])
+      assert.equal(1, t:encode_words({ "a", "b" }, { max_tokens = 3 }).dropped)
+      fails("encode_words: word 2 is 3, expected a string", t.encode_words, t, { "a", 3 })
+      fails("encode_words: argument 1 is the string 'a', expected a list of strings", t.encode_words, t, "a")
+    end)
+
+    it("runs from its image", function()
+      local image = t:image()
+      assert.equal(tostring(image), tostring(load({ ["tokenizer.json"] = definition() }):image()))
+      local other = tokenizer.from_image(image)
+      t:release()
+      assert.same({ 20, 1, 2, 3, 0, 4, "##", "WordPiece" },
+        { other.size, other.unk, other.cls, other.sep, other.pad, other.mask, other.prefix, other.model })
+      assert.equal(ids_of("a", "e", "."), ids(other, "A é."))
+      assert.equal("a e.", other:decode(other:encode "A é.".ids))
+      assert.same({ "##b", ID["##b"], nil }, { other:piece(ID["##b"]), other:id "##b", other:id "x" })
+      fails("from_image: argument 1 is 3, expected a tensor", tokenizer.from_image, 3)
+      fails("are not the image of a tokenizer", tokenizer.from_image, require("perigee.tensor").new("U8", { 4096 }))
     end)
 
     it("encodes into a caller's arrays", function()
@@ -299,8 +393,10 @@ describe("A tokenizer", function()
       fails("decode: id 2 is 99, which the vocabulary does not have", t.decode, t, { ID.a, 99 })
       local plain = load { ["tokenizer.json"] = definition(function(d) d.decoder.cleanup = false end) }
       assert.equal("a .", plain:decode { ID.a, ID["."] })
-      local none = load { ["tokenizer.json"] = definition(function(d) d.decoder = { type = "Fuse" } end) }
-      fails("its decoder is not supported", none.decode, none, { ID.a })
+      assert.equal("[CLS]a [SEP]", t:decode({ 2, ID.a, 3 }, { special = true }):gsub("%] a", "]a"))
+      fails("decode: id 1 is -1, which the vocabulary does not have", t.decode, t, { -1 })
+      local none = load { ["tokenizer.json"] = definition(function(d) d.decoder = cjson.null end) }
+      assert.equal("a ##b", none:decode { 2, ID.a, ID["##b"] })
     end)
 
     it("is of no use once released", function()

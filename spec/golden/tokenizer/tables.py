@@ -10,11 +10,12 @@ import functools
 import os
 
 import tokenizers
-from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "..", "..", "..", "engine", "tokenizer", "unicode_tables.c")
 DROP, WHITE, PUNCT, CJK, MARK, WORD = 1, 2, 4, 8, 16, 32
+NUMERIC, COMBINING, COMPAT, LETTER, NUMBER, SPACE, WORDS, DIGIT = 64, 128, 256, 512, 1024, 2048, 4096, 8192
 HANGUL = range(0xAC00, 0xD7A4)
 CODES = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 
@@ -23,6 +24,8 @@ space_cjk = normalizers.BertNormalizer(False, True, False, False).normalize_str
 strip = normalizers.BertNormalizer(False, False, True, False).normalize_str
 lower = normalizers.Lowercase().normalize_str
 nfd = normalizers.NFD().normalize_str
+nfc = normalizers.NFC().normalize_str
+nfkd = normalizers.NFKD().normalize_str
 pre_tokenize = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
 
 
@@ -38,6 +41,41 @@ single_word, stripping = added(single_word=True), added(lstrip=True, rstrip=True
 def only(answers, got):
     assert got in answers, (answers, got)
     return answers[got]
+
+
+def class_flags():
+    """What whole-text answers tell: code points of a class of the package's regular expressions, digits, combining marks."""
+    everything = "".join(map(chr, CODES))
+    flags = dict.fromkeys(CODES, 0)
+
+    def mark(flag, outside):
+        for c in set(CODES) - set(map(ord, outside)):
+            flags[c] |= flag
+
+    for flag, pattern in ((LETTER, r"\p{L}"), (NUMBER, r"\p{N}"), (SPACE, r"\s"), (WORDS, r"\w"), (DIGIT, r"\d")):
+        split = pre_tokenizers.Split(Regex(pattern), "removed").pre_tokenize_str
+        mark(flag, "".join(piece for piece, _ in split(everything)))
+    mark(COMBINING, normalizers.StripAccents().normalize_str(everything))
+    separated = "".join("a" + chr(c) for c in CODES)
+    for piece, _ in pre_tokenizers.Digits(True).pre_tokenize_str(separated):
+        if len(piece) == 1 and piece != "a":
+            flags[ord(piece)] |= NUMERIC
+    for c in CODES:
+        if nfkd(chr(c)) != nfd(chr(c)):
+            flags[c] |= COMPAT
+    return flags
+
+
+def compositions(found):
+    """Pairs that NFC makes one character, of all primary composites but those of Hangul."""
+    pairs = {}
+    for c, (_, _, parts) in found.items():
+        if len(parts) < 2 or c in HANGUL or nfc("".join(map(chr, parts))) != chr(c):
+            continue
+        first = nfc("".join(map(chr, parts[:-1])))
+        assert len(first) == 1 and nfc(first + chr(parts[-1])) == chr(c), hex(c)
+        pairs[ord(first), parts[-1]] = c
+    return pairs
 
 
 def properties(c):
@@ -125,7 +163,8 @@ def main():
     found = {c: properties(c) for c in CODES}
     rank = classes(found)
     check(found, rank)
-    pool, records, values = [], {}, []
+    more = class_flags()
+    pool, records, values, compat = [], {}, [], []
     for c in range(0x110000):
         flags, low, parts = found.get(c, (0, 0, ()))
         if c in HANGUL:
@@ -134,7 +173,14 @@ def main():
         if parts:
             at = len(pool)
             pool.extend(parts)
+        flags |= more.get(c, 0)
+        if flags & COMPAT:
+            full = tuple(map(ord, nfkd(chr(c))))
+            compat.append((c, len(pool), len(full)))
+            pool.extend(full)
         values.append(records.setdefault((low, at, flags, rank.get(c, 0), len(parts)), len(records)))
+    assert len(pool) < 65536
+    pairs = sorted((a, b, c) for (a, b), c in compositions(found).items())
     bits, first, second = two_stages(values)
     with open(OUT, "w", encoding="ascii") as out:
         out.write("/* unicode_tables.c: written by spec/golden/tokenizer/tables.py, see unicode.h. "
@@ -145,6 +191,9 @@ def main():
         out.write(numbers("unicode_second", "uint16_t", second))
         out.write(numbers("unicode_records", "unicode_record", ["{%d,%d,%d,%d,%d}" % r for r in records]))
         out.write(numbers("unicode_parts", "uint32_t", pool))
+        for name, ctype, rows in ("compat", "unicode_decomposition", compat), ("pair", "unicode_pair", pairs):
+            out.write(numbers("unicode_" + name + "s" * (name == "pair"), ctype, ["{%d,%d,%d}" % r for r in rows]))
+            out.write(f"const int unicode_{name}_count = {len(rows)};\n")
     print(f"{len(first)} + {len(second)} entries of {bits} bits, {len(records)} records, {len(pool)} parts, "
           f"{os.path.getsize(OUT)} bytes of text")
 

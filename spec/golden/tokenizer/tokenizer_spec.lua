@@ -170,24 +170,34 @@ describe("Every code point", function()
   -- Every code point but U+0000 as a piece, alone and inside a word.
   local function vocabulary()
     local text, ids, n, at = ffi.new("uint8_t[?]", 2 * 0x110000 * 6), ffi.new("int32_t[?]", 2 * 0x110000), 0, 0
+    local ends = ffi.new("int64_t[?]", 2 * 0x110000)
     for c = 1, 0x10FFFF do
       if not is_surrogate(c) then
-        at = put(text, at, c) + 1
+        at = put(text, at, c)
+        ends[n] = at
         text[at], text[at + 1] = 35, 35 -- ##
-        at = put(text, at + 2, c) + 1
+        at = put(text, at + 2, c)
+        ends[n + 1] = at
         ids[n], ids[n + 1] = c, 0x110000 + c
         n = n + 2
       end
     end
-    return text, ids, n
+    return { text = text, ends = ends, ids = ids, count = n }
   end
 
-  local function new(o, pieces, ids, count)
+  local function new(o, pieces)
     local clean = o.raw and 0 or 1
-    local settings = ffi.new("pgee_wordpiece_options", clean, clean, o[2], o[1], 100, 0x220000, 0x220001, 0x220002, "##")
     local out = pgee.out "pgee_tokenizer *"
-    pgee.check(C.pgee_wordpiece_new(out, ffi.cast("const char *", pieces), ids, count, settings), 0)
-    pgee.check(C.pgee_tokenizer_add(out[0], "@@", count + #SPECIAL, 0, 1, 1, 1), 0)
+    local d, held = wordpiece.definition({}, {
+      clean_text = clean, handle_chinese_chars = clean, strip_accents = o[2], lowercase = o[1],
+      unk = 0x220000, cls = 0x220001, sep = 0x220002,
+    }, {
+      { "@@", pieces.count + #SPECIAL, single_word = true, lstrip = true, rstrip = true }, { "[UNK]", 0x220000 },
+      { "[CLS]", 0x220001 }, { "[SEP]", 0x220002 },
+    })
+    d.pieces, d.ends, d.ids, d.count = ffi.cast("const char *", pieces.text), pieces.ends, pieces.ids, pieces.count
+    pgee.check(C.pgee_tokenizer_new(out, d), 0)
+    held.done = true
     return ffi.gc(out[0], C.pgee_tokenizer_free)
   end
 
@@ -220,9 +230,9 @@ describe("Every code point", function()
   end
 
   it("becomes what it becomes in the reference", function()
-    local pieces, ids, count = vocabulary()
+    local pieces = vocabulary()
     for name, o in pairs(GIVEN) do
-      local t = new(o, pieces, ids, count)
+      local t = new(o, pieces)
       local expected = split(golden.codepoints[name])
       assert.equal(272, #expected)
       for block = 0, 271 do

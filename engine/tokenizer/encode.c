@@ -1,0 +1,431 @@
+/* encode.c: texts to tokens.
+ *
+ *   text --added tokens cut out--> stretches --steps and model, or BERT's way--> tokens --cut to fit, put into a template--> encoding
+ *
+ * BERT's way: a stretch is normalized some words at a time into memory on the stack, and words are cut where they lie. A tokenizer
+ * is not changed by encoding. Time is linear in the text. */
+#include <string.h>
+
+#include "../memory.h"
+#include "../numbers.h"
+#include "../status.h"
+#include "tokenizer.h"
+#include "unicode.h"
+
+/* Bytes of a chunk before it may end at white space: enough to amortize the call, little enough to stay in the nearest cache. */
+enum { CHUNK = NORMALIZED_INLINE / 4 };
+
+/* ---- BERT's way ------------------------------------------------------------------------------------------------------------- */
+
+/* Whether the word could be put together from pieces: each the longest that fits, from its beginning. */
+static int put_pieces(sink *s, const normalized *n, int64_t begin, int64_t end) {
+  const wordpiece *m = &s->t->wordpiece;
+  uint32_t node = TRIE_ROOT;
+  if (wordpiece_too_long(n->bytes + begin, end - begin, m->max_chars))
+    return 0;
+  for (int64_t at = begin, length; at < end; at += length, node = m->inside) {
+    int32_t id = node == WORDPIECE_NOWHERE ? -1 : trie_longest(&m->pieces, node, n->bytes + at, end - at, &length);
+    if (id < 0)
+      return 0;
+    put(s, id, n->spans[at].begin, n->spans[at + length - 1].end);
+  }
+  return 1;
+}
+
+static void put_word(sink *s, const normalized *n, int64_t begin, int64_t end) {
+  int64_t before = s->count;
+  if (!put_pieces(s, n, begin, end)) {
+    s->count = before;
+    put(s, s->t->wordpiece.unk, n->spans[begin].begin, n->spans[end - 1].end);
+  }
+  s->word += !s->in_words;
+}
+
+/* Words end at white space; punctuation is a word, each character its own. */
+static void put_words(sink *s, const normalized *n, int64_t begin, int64_t end) {
+  const uint8_t *kinds = n->kinds;
+  for (int64_t i = begin, word; i < end;) {
+    word = i;
+    if (kinds[i] == 0) {
+      while (i < end && kinds[i] == 0)
+        i++;
+      put_word(s, n, word, i);
+    } else {
+      do
+        i++;
+      while (i < end && (n->bytes[i] & 0xC0) == 0x80);
+      if (kinds[word] == UNICODE_PUNCT)
+        put_word(s, n, word, i);
+    }
+  }
+}
+
+static void put_normalized(sink *s, const normalized *n) {
+  added_search search = {.set = &s->t->added[1], .text = n->bytes, .bytes = n->length};
+  for (added_match m; added_next(&search, &m); search.covered = m.end) {
+    put_words(s, n, search.covered, m.begin);
+    put(s, m.id, n->spans[m.begin].begin, n->spans[m.end - 1].end);
+    s->word += !s->in_words;
+  }
+  put_words(s, n, search.covered, n->length);
+}
+
+/* It is normalized in chunks, unless an added token could lie across two of them. */
+static int put_stretch(sink *s, const char *text, int64_t begin, int64_t end) {
+  const pgee_tokenizer *t = s->t;
+  int64_t enough = t->added[1].empty ? CHUNK : INT64_MAX;
+  normalizer from;
+  normalized n;
+  normalizer_init(&from, &t->bert, &t->ascii, text, begin, end);
+  normalized_init(&n);
+  int status = PGEE_OK;
+  while (status == PGEE_OK && from.at < from.end) {
+    n.length = 0;
+    status = normalize(&from, &n, enough);
+    if (status == PGEE_OK)
+      put_normalized(s, &n);
+  }
+  normalized_free(&n);
+  normalizer_free(&from);
+  return status;
+}
+
+/* ---- One text --------------------------------------------------------------------------------------------------------------- */
+
+static int is_blank(uint32_t c) { return c == byte_character(' ') || unicode(c)->flags & UNICODE_WHITE; }
+
+/* What byte-level post-processors do: the white space that a token's own text begins and ends with is not part of where it comes
+ * from; a space that was only put before the text was no part anyway. */
+void sink_trim(sink *s, int32_t *begin, int32_t *end, const char *token, int64_t bytes) {
+  int64_t leading = 0, trailing = 0, at = *end;
+  uint32_t c;
+  for (int64_t i = 0, size; i < bytes; i += size, leading++) {
+    size = utf8_decode(token + i, bytes - i, &c);
+    if (!is_blank(c))
+      break;
+  }
+  for (int64_t i = bytes, size; i > 0; i -= size, trailing++) {
+    size = utf8_before(token, i, &c);
+    if (!is_blank(c))
+      break;
+  }
+  if (leading == 1 && s->t->options->add_prefix_space && (s->count == 0 || *begin == 0))
+    leading = 0;
+  for (; leading > 0 && *begin < *end; leading--)
+    *begin += utf8_decode(s->text + *begin, s->bytes - *begin, &c);
+  for (; trailing > 0 && at > 0; trailing--)
+    at -= utf8_before(s->text, at, &c);
+  if (trailing == 0)
+    *end = (int32_t)(at > *begin ? at : *begin);
+}
+
+static int put_plain(sink *s, run *r, const char *text, int64_t bytes) {
+  added_search search = {.set = &s->t->added[0], .text = text, .bytes = bytes};
+  s->text = text;
+  s->bytes = bytes;
+  for (int more = 1; more;) {
+    added_match m;
+    more = added_next(&search, &m);
+    if (!more)
+      m = (added_match){.begin = bytes, .end = bytes};
+    if (search.covered < m.begin)
+      TRY(s->t->fast ? put_stretch(s, text, search.covered, m.begin) : put_stretch_any(s, r, text, search.covered, m.begin));
+    if (more) {
+      int32_t begin = (int32_t)m.begin, end = (int32_t)m.end;
+      if (s->trim && s->offsets)
+        sink_trim(s, &begin, &end, text + m.begin, m.end - m.begin);
+      put(s, m.id, begin, end);
+      s->word += !s->in_words;
+    }
+    search.covered = m.end;
+  }
+  return PGEE_OK;
+}
+
+static int put_text(sink *s, run *r, const pgee_text *text) {
+  if (!text->word_ends)
+    return put_plain(s, r, text->bytes, text->count);
+  s->in_words = 1;
+  for (int64_t i = 0, begin = 0; i < text->words; begin = text->word_ends[i++]) {
+    s->word = (int32_t)i;
+    TRY(put_plain(s, r, text->bytes + begin, text->word_ends[i] - begin));
+  }
+  return PGEE_OK;
+}
+
+/* ---- Two texts into the room that there is ------------------------------------------------------------------------------------ */
+
+/* Two texts of n1 and n2 tokens into `room`, the longest cut first: as the reference counts, not one by one. */
+static void cut_longest(int64_t *n1, int64_t *n2, int64_t room) {
+  int64_t *shorter = *n1 <= *n2 ? n1 : n2, *longer = *n1 <= *n2 ? n2 : n1;
+  *longer = *shorter > room - *shorter ? *shorter : room - *shorter;
+  if (*shorter + *longer > room) {
+    *shorter = room / 2;
+    *longer = room - room / 2;
+  }
+}
+
+static int cut_one(int64_t *n, int64_t other, int64_t room, const char *which) {
+  if (other >= room)
+    return fail(PGEE_ARGUMENT,
+                "the %s text, which is to be truncated, would have no token left: the other has %lld, and there is "
+                "room for %lld",
+                which, (long long)other, (long long)room);
+  *n = room - other;
+  return PGEE_OK;
+}
+
+static int cut(int64_t *n1, int64_t *n2, int64_t room, int pair, int how) {
+  if (*n1 + *n2 <= room)
+    return PGEE_OK;
+  if (room == 0) /* nothing is left of either, however they are cut */
+    *n1 = *n2 = 0;
+  else if (how == PGEE_TRUNCATE_FIRST)
+    return cut_one(n1, *n2, room, "first");
+  else if (how == PGEE_TRUNCATE_SECOND && !pair)
+    return fail(PGEE_ARGUMENT, "the second text is to be truncated, but there is none");
+  else if (how == PGEE_TRUNCATE_SECOND)
+    return cut_one(n2, *n1, room, "second");
+  else if (pair)
+    cut_longest(n1, n2, room);
+  else
+    *n1 = room;
+  return PGEE_OK;
+}
+
+/* What a call is about. */
+typedef struct call {
+  const pgee_tokenizer *t;
+  pgee_encoding *e;
+  const pgee_text *texts[2]; /* the second may be NULL */
+  const pgee_encode_options *o;
+  const template *shape;
+  int64_t special; /* tokens that the template puts around */
+  run run;
+} call;
+
+static sink sink_at(const call *c, int64_t at, int64_t limit) {
+  const pgee_encoding *e = c->e;
+  return (sink){.t = c->t,
+                .ids = e->ids + at,
+                .offsets = e->offsets ? e->offsets + 2 * at : NULL,
+                .words = e->words ? e->words + at : NULL,
+                .limit = limit > 0 ? limit : 0,
+                .trim = c->t->options->trim_offsets};
+}
+
+static int does_not_hold(const call *c, int64_t length) {
+  c->e->length = length;
+  return fail(PGEE_ARGUMENT, "the arrays hold %lld tokens, expected %lld", (long long)c->e->capacity, (long long)length);
+}
+
+/* The tokens of the first text from `at` on, and of the second `between` behind them. n1, n2: how many; in all at most `room`. */
+static int put_texts(call *c, int64_t at, int64_t between, int64_t room, int64_t *n1, int64_t *n2) {
+  int64_t held = c->e->capacity - (at + between), pair = c->texts[1] != NULL;
+  sink first = sink_at(c, at, least(room, held));
+  TRY(put_text(&first, &c->run, c->texts[0]));
+  *n1 = first.count;
+  *n2 = 0;
+  int64_t kept = least(first.count, first.limit);
+  if (pair) {
+    sink second = sink_at(c, at + kept + between, first.limit - kept);
+    TRY(put_text(&second, &c->run, c->texts[1]));
+    *n2 = second.count;
+  }
+  int64_t all = *n1 + *n2;
+  TRY(cut(n1, n2, room, (int)pair, c->o->truncate));
+  c->e->dropped = all - *n1 - *n2;
+  if (*n1 + *n2 + c->special > c->e->capacity)
+    return does_not_hold(c, *n1 + *n2 + c->special);
+  if (pair && *n1 < kept) { /* its place is known only now */
+    sink again = sink_at(c, at + *n1 + between, *n2);
+    TRY(put_text(&again, &c->run, c->texts[1]));
+  }
+  return PGEE_OK;
+}
+
+/* ---- Templates -------------------------------------------------------------------------------------------------------------- */
+
+static void set(const pgee_encoding *e, int64_t at, int64_t count, int32_t type, int32_t sequence) {
+  for (int64_t i = at; i < at + count; i++) {
+    e->types[i] = type;
+    if (e->sequences)
+      e->sequences[i] = sequence;
+  }
+}
+
+static void put_special(const pgee_encoding *e, int64_t at, pgee_template_piece p) {
+  e->ids[at] = p.id;
+  if (e->offsets)
+    e->offsets[2 * at] = e->offsets[2 * at + 1] = 0;
+  if (e->words)
+    e->words[at] = -1;
+  set(e, at, 1, p.type, 0);
+}
+
+/* The texts' tokens lie where they belong; the rest is put around them. */
+static int64_t dress(const call *c, int64_t n1, int64_t n2) {
+  int64_t at = 0;
+  for (int64_t i = 0; i < c->shape->count; i++) {
+    pgee_template_piece p = c->shape->list[i];
+    if (p.id >= 0) {
+      if (!c->o->bare)
+        put_special(c->e, at++, p);
+      continue;
+    }
+    int64_t n = p.id == PGEE_TEXT_A ? n1 : n2;
+    set(c->e, at, n, p.type, p.id == PGEE_TEXT_A ? 1 : 2);
+    at += n;
+  }
+  return at;
+}
+
+static void copy_tokens(const pgee_encoding *to, int64_t at, const pgee_encoding *from, int64_t begin, int64_t count) {
+  size_t bytes = (size_t)count * sizeof(int32_t);
+  if (count == 0)
+    return;
+  memcpy(to->ids + at, from->ids + begin, bytes);
+  if (to->offsets)
+    memcpy(to->offsets + 2 * at, from->offsets + 2 * begin, 2 * bytes);
+  if (to->words)
+    memcpy(to->words + at, from->words + begin, bytes);
+}
+
+/* A template that has a text twice, or not at all, or the second first: the texts' tokens move to arrays of their own first. */
+static int dress_any(call *c, int64_t n1, int64_t n2, int64_t *length) {
+  pgee_encoding *e = c->e, apart = {0};
+  int64_t n = n1 + n2, at = 0, all = 0;
+  for (int64_t i = 0; i < c->shape->count; i++) {
+    int32_t id = c->shape->list[i].id;
+    all += id == PGEE_TEXT_A ? n1 : id == PGEE_TEXT_B ? n2 : !c->o->bare;
+  }
+  if (all > e->capacity)
+    return does_not_hold(c, all);
+  int32_t *block = mem_array(n, 4 * sizeof *block);
+  if (!block)
+    return PGEE_MEMORY;
+  apart = (pgee_encoding){.ids = block, .offsets = block + n, .words = block + 3 * n};
+  copy_tokens(&(pgee_encoding){.ids = block, .offsets = e->offsets ? block + n : NULL, .words = e->words ? block + 3 * n : NULL},
+              0, e, 0, n);
+  for (int64_t i = 0; i < c->shape->count; i++) {
+    pgee_template_piece p = c->shape->list[i];
+    int64_t count = p.id == PGEE_TEXT_A ? n1 : n2;
+    if (p.id >= 0) {
+      if (!c->o->bare)
+        put_special(e, at++, p);
+      continue;
+    }
+    copy_tokens(e, at, &apart, p.id == PGEE_TEXT_A ? 0 : n1, count);
+    set(e, at, count, p.type, p.id == PGEE_TEXT_A ? 1 : 2);
+    at += count;
+  }
+  mem_free(block);
+  *length = at;
+  return PGEE_OK;
+}
+
+/* ---- Offsets in characters -------------------------------------------------------------------------------------------------- */
+
+/* Offsets come in order but for rare overlaps, so that each is mostly a few steps from the last. */
+static int64_t characters_to(const char *text, int64_t *at, int64_t *count, int64_t to) {
+  for (; *at < to; (*count)++) {
+    uint32_t c;
+    *at += utf8_decode(text + *at, to - *at, &c);
+  }
+  while (*at > to) {
+    uint32_t c;
+    *at -= utf8_before(text, *at, &c);
+    (*count)--;
+  }
+  return *count;
+}
+
+static void count_characters(const call *c, int64_t length) {
+  const pgee_encoding *e = c->e;
+  for (int sequence = 1; sequence <= 2; sequence++) {
+    const pgee_text *text = c->texts[sequence - 1];
+    int64_t at = 0, count = 0, word = -1, from = 0;
+    for (int64_t i = 0; text && i < length; i++) {
+      if (e->sequences[i] != sequence)
+        continue;
+      if (text->word_ends && e->words[i] != word) {
+        word = e->words[i];
+        from = word > 0 ? text->word_ends[word - 1] : 0;
+        at = count = 0;
+      }
+      for (int j = 0; j < 2; j++)
+        e->offsets[2 * i + j] = (int32_t)characters_to(text->bytes + from, &at, &count, e->offsets[2 * i + j]);
+    }
+  }
+}
+
+/* ---- Encoding --------------------------------------------------------------------------------------------------------------- */
+
+static int check_text(const pgee_text *t) {
+  int64_t last = 0;
+  if (t->count < 0 || t->count > INT32_MAX - 3)
+    return fail(PGEE_ARGUMENT, "a text of %lld bytes, expected 0 to %d", (long long)t->count, INT32_MAX - 3);
+  if (!t->bytes && t->count > 0)
+    return fail(PGEE_ARGUMENT, "a text is NULL, expected %lld bytes", (long long)t->count);
+  for (int64_t i = 0; t->word_ends && i < t->words; last = t->word_ends[i++])
+    if (t->word_ends[i] < last || t->word_ends[i] > t->count)
+      return fail(PGEE_ARGUMENT, "word %lld ends at byte %lld, expected %lld to %lld", (long long)i, (long long)t->word_ends[i],
+                  (long long)last, (long long)t->count);
+  return PGEE_OK;
+}
+
+static int check_room(const call *c, int64_t bytes) {
+  const pgee_encoding *e = c->e;
+  int64_t most = c->o->max_tokens, need = most < bytes + c->special ? most : bytes + c->special;
+  if (most < c->special)
+    return fail(PGEE_ARGUMENT, "max_tokens is %lld, expected %lld or more: the special tokens alone are as many", (long long)most,
+                (long long)c->special);
+  if (e->capacity < (c->t->fast ? need : c->special))
+    return fail(PGEE_ARGUMENT,
+                "the arrays hold %lld tokens, expected %lld: max_tokens, or the bytes of the text and %lld special tokens",
+                (long long)e->capacity, (long long)need, (long long)c->special);
+  if (!e->ids || !e->types)
+    return fail(PGEE_ARGUMENT, "the arrays for ids and types are NULL");
+  if (c->o->characters && (!e->offsets || !e->sequences || (c->texts[0]->word_ends && !e->words)))
+    return fail(PGEE_ARGUMENT, "for offsets in characters the arrays for offsets, sequences and, with words, words are needed");
+  return PGEE_OK;
+}
+
+static int encode(call *c) {
+  int64_t n1, n2, length = 0, room = c->o->max_tokens - c->special;
+  const template *shape = c->shape;
+  TRY(put_texts(c, shape->plain && !c->o->bare ? shape->before : 0, shape->plain && !c->o->bare ? shape->between : 0, room, &n1,
+                &n2));
+  if (shape->plain)
+    length = dress(c, n1, n2);
+  else
+    TRY(dress_any(c, n1, n2, &length));
+  for (int64_t i = 0; i < length; i++) /* whoever takes ids may count on it, whatever the image is */
+    if ((uint32_t)c->e->ids[i] >= c->t->names.count)
+      return fail(PGEE_FORMAT, "the tokenizer gives id %d, but its ids end at %lld", c->e->ids[i],
+                  (long long)c->t->names.count - 1);
+  if (c->o->characters)
+    count_characters(c, length);
+  c->e->length = length;
+  return PGEE_OK;
+}
+
+int pgee_tokenizer_encode_texts(const pgee_tokenizer *t, pgee_encoding *e, const pgee_text *a, const pgee_text *b,
+                                const pgee_encode_options *options) {
+  NEED(t, e, a, options);
+  TRY(check_text(a));
+  if (b)
+    TRY(check_text(b));
+  call c = {.t = t, .e = e, .texts = {a, b}, .o = options, .shape = &t->templates[b != NULL]};
+  c.special = options->bare ? 0 : c.shape->special;
+  TRY(check_room(&c, a->count + (b ? b->count : 0)));
+  int status = encode(&c);
+  run_free(&c.run);
+  return status;
+}
+
+int pgee_tokenizer_encode(const pgee_tokenizer *t, pgee_encoding *e, const char *a, int64_t a_bytes, const char *b,
+                          int64_t b_bytes, int64_t max_tokens) {
+  pgee_text first = {.bytes = a, .count = a_bytes}, second = {.bytes = b, .count = b_bytes};
+  return pgee_tokenizer_encode_texts(t, e, &first, b ? &second : NULL, &(pgee_encode_options){.max_tokens = max_tokens});
+}

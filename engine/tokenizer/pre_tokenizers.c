@@ -1,0 +1,343 @@
+/* pre_tokenizers.c: the steps that cut a normalized text into words. Some change the text too, a split at a time.
+ *
+ * A pattern says where its matches are; what lies between them are gaps. The behavior says what becomes of both. */
+#include <string.h>
+
+#include "../memory.h"
+#include "../status.h"
+#include "tokenizer.h"
+#include "unicode.h"
+
+enum { FIRST_SPLITS = 64 };
+
+int splits_put(splits *s, int64_t begin, int64_t end, int32_t id) {
+  if (begin >= end)
+    return PGEE_OK;
+  if (s->count == s->capacity) {
+    int64_t capacity = s->capacity ? s->capacity * 2 : FIRST_SPLITS;
+    split *list = mem_resize(s->list, capacity * (int64_t)sizeof *list);
+    if (!list)
+      return PGEE_MEMORY;
+    s->list = list;
+    s->capacity = capacity;
+  }
+  s->list[s->count++] = (split){(int32_t)begin, (int32_t)end, id};
+  return PGEE_OK;
+}
+
+/* ---- Behaviors -------------------------------------------------------------------------------------------------------------- */
+
+/* Matches and gaps of one split come in, in order; splits go out. */
+typedef struct cutter {
+  splits *out;
+  int64_t first;        /* where this split's own begin in `out` */
+  int behavior, invert; /* invert: matches and gaps change places */
+  int previous;         /* the one before was a match */
+  int64_t waiting[2];   /* a match that goes with the next gap; empty if there is none */
+} cutter;
+
+static int extend_last(cutter *c, int64_t begin, int64_t end) {
+  if (c->out->count == c->first || begin >= end)
+    return splits_put(c->out, begin, end, -1);
+  c->out->list[c->out->count - 1].end = (int32_t)end;
+  return PGEE_OK;
+}
+
+static int give(cutter *c, int64_t begin, int64_t end, int is_match) {
+  int match = is_match != c->invert, previous = c->previous;
+  if (begin >= end)
+    return PGEE_OK;
+  c->previous = match;
+  switch (c->behavior) {
+  case PGEE_REMOVED: return match ? PGEE_OK : splits_put(c->out, begin, end, -1);
+  case PGEE_CONTIGUOUS: return match == previous ? extend_last(c, begin, end) : splits_put(c->out, begin, end, -1);
+  case PGEE_MERGED_WITH_PREVIOUS: return match && !previous ? extend_last(c, begin, end) : splits_put(c->out, begin, end, -1);
+  case PGEE_MERGED_WITH_NEXT:
+    if (!match && c->waiting[0] < c->waiting[1])
+      begin = c->waiting[0];
+    else
+      TRY(splits_put(c->out, c->waiting[0], c->waiting[1], -1));
+    c->waiting[0] = begin;
+    c->waiting[1] = match ? end : begin;
+    return match ? PGEE_OK : splits_put(c->out, begin, end, -1);
+  }
+  return splits_put(c->out, begin, end, -1);
+}
+
+static int finish(cutter *c) { return splits_put(c->out, c->waiting[0], c->waiting[1], -1); }
+
+static cutter cutter_for(splits *out, int behavior, int invert) {
+  return (cutter){.out = out, .first = out->count, .behavior = behavior, .invert = invert};
+}
+
+/* ---- Patterns --------------------------------------------------------------------------------------------------------------- */
+
+/* Whether a character matches by its flags, or is one character. */
+typedef struct matcher {
+  uint32_t flags, c;
+} matcher;
+
+static int cut_by_characters(cutter *c, const spanned *in, split s, matcher m) {
+  int64_t gap = s.begin;
+  for (int64_t i = s.begin, size; i < s.end; i += size) {
+    uint32_t at;
+    size = utf8_decode(in->bytes + i, s.end - i, &at);
+    if (m.flags ? !(unicode(at)->flags & m.flags) : at != m.c)
+      continue;
+    TRY(give(c, gap, i, 0));
+    TRY(give(c, i, i + size, 1));
+    gap = i + size;
+  }
+  TRY(give(c, gap, s.end, 0));
+  return finish(c);
+}
+
+static int cut_by_text(cutter *c, const spanned *in, split s, const char *text, int64_t bytes) {
+  int64_t at = s.begin;
+  for (const char *found; bytes > 0 && (found = memmem(in->bytes + at, (size_t)(s.end - at), text, (size_t)bytes)); at += bytes) {
+    TRY(give(c, at, found - in->bytes, 0));
+    at = found - in->bytes;
+    TRY(give(c, at, at + bytes, 1));
+  }
+  TRY(give(c, at, s.end, 0));
+  return finish(c);
+}
+
+static int cut_by_pattern(cutter *c, const spanned *in, split s, const pattern *p) {
+  const char *text = in->bytes + s.begin;
+  int64_t length = s.end - s.begin, at = 0, begin, end;
+  while (pattern_next(p, text, at, length, &begin, &end)) {
+    TRY(give(c, s.begin + at, s.begin + begin, 0));
+    TRY(give(c, s.begin + begin, s.begin + end, 1));
+    at = end;
+  }
+  TRY(give(c, s.begin + at, s.end, 0));
+  return finish(c);
+}
+
+/* \w+|[^\w\s]+ */
+static int cut_at_white_space(splits *out, const spanned *in, split s) {
+  int64_t begin = s.begin;
+  int kind = 0; /* of what stands from `begin` on: 0 nothing, or white space */
+  for (int64_t i = s.begin, size; i < s.end; i += size) {
+    uint32_t c;
+    size = utf8_decode(in->bytes + i, s.end - i, &c);
+    int flags = unicode(c)->flags, next = flags & UNICODE_WORD ? 1 : flags & UNICODE_WHITE ? 0 : 2;
+    if (next == kind)
+      continue;
+    if (kind)
+      TRY(splits_put(out, begin, i, -1));
+    begin = i;
+    kind = next;
+  }
+  return kind ? splits_put(out, begin, s.end, -1) : PGEE_OK;
+}
+
+/* White space ends words, punctuation is a word, each character its own. */
+static int cut_as_bert(splits *out, const spanned *in, split s) {
+  int64_t begin = s.begin;
+  for (int64_t i = s.begin, size; i < s.end; i += size) {
+    uint32_t c;
+    size = utf8_decode(in->bytes + i, s.end - i, &c);
+    int flags = unicode(c)->flags;
+    if (!(flags & (UNICODE_WHITE | UNICODE_PUNCT)))
+      continue;
+    TRY(splits_put(out, begin, i, -1));
+    if (!(flags & UNICODE_WHITE))
+      TRY(splits_put(out, i, i + size, -1));
+    begin = i + size;
+  }
+  return splits_put(out, begin, s.end, -1);
+}
+
+static int cut_by_length(splits *out, const spanned *in, split s, int64_t length) {
+  int64_t begin = s.begin, n = 0;
+  for (int64_t i = s.begin, size; i < s.end; i += size) {
+    uint32_t c;
+    size = utf8_decode(in->bytes + i, s.end - i, &c);
+    if (n++ == length) {
+      TRY(splits_put(out, begin, i, -1));
+      begin = i;
+      n = 1;
+    }
+  }
+  return splits_put(out, begin, s.end, -1);
+}
+
+/* ---- GPT-2's pattern -------------------------------------------------------------------------------------------------------- */
+
+/* What a character is to it. */
+enum { GPT2_END = 1 };
+static const int GPT2_KINDS = UNICODE_SPACE | UNICODE_LETTER | UNICODE_NUMBER;
+
+static int gpt2_kind(const char *text, int64_t at, int64_t end, int *size) {
+  uint32_t c;
+  if (at >= end)
+    return GPT2_END;
+  *size = utf8_decode(text + at, end - at, &c);
+  return unicode(c)->flags & GPT2_KINDS;
+}
+
+/* 's|'t|'re|'ve|'m|'ll|'d at the apostrophe: its bytes, or 0. */
+static int contraction(const char *text, int64_t at, int64_t end) {
+  char a = at + 1 < end ? text[at + 1] : 0, b = at + 2 < end ? text[at + 2] : 0;
+  if (a == 's' || a == 't' || a == 'm' || a == 'd')
+    return 2;
+  return (a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l') ? 3 : 0;
+}
+
+/* Where a word ends: 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ */
+static int64_t gpt2_word(const char *text, int64_t at, int64_t end) {
+  int size = 0, before = 1, kind, contracted = text[at] == '\'' ? contraction(text, at, end) : 0;
+  if (contracted)
+    return at + contracted;
+  int64_t i = at;
+  if (text[i] == ' ' && (kind = gpt2_kind(text, i + 1, end, &size)) != GPT2_END && !(kind & UNICODE_SPACE))
+    i++;
+  kind = gpt2_kind(text, i, end, &size);
+  for (int next = kind; next == kind; next = gpt2_kind(text, i, end, &size)) {
+    before = size;
+    i += size;
+  }
+  /* White space before a word leaves its last character to it. */
+  return kind & UNICODE_SPACE && i < end && i - before > at ? i - before : i;
+}
+
+static int cut_as_gpt2(splits *out, const char *text, int64_t begin, int64_t end) {
+  for (int64_t at = begin, next; at < end; at = next) {
+    next = gpt2_word(text, at, end);
+    TRY(splits_put(out, at, next, -1));
+  }
+  return PGEE_OK;
+}
+
+/* ---- Steps that change the text --------------------------------------------------------------------------------------------- */
+
+/* The alphabet of byte-level texts: bytes that can be seen are their own code points, the others are 256 and on in their order. */
+uint32_t byte_character(uint8_t byte) {
+  if ((byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD))
+    return byte;
+  return byte <= 0x20 ? 256u + byte : byte == 0xAD ? 256u + 0x43 : 256u + 0x21 + byte - 0x7F;
+}
+
+int byte_of_character(uint32_t c) {
+  if (c < 256)
+    return byte_character((uint8_t)c) == c ? (int)c : -1;
+  uint32_t n = c - 256;
+  return n <= 0x20 ? (int)n : n < 0x43 ? (int)(n - 0x21 + 0x7F) : n == 0x43 ? 0xAD : -1;
+}
+
+/* Words are found in the text, with a space before it if so asked; then each byte becomes a character. */
+static int put_byte_level(const step *s, const spanned *in, split from, run *r) {
+  spanned *out = &r->texts[1], *with_space = &r->texts[2];
+  splits *to = &r->splits[1];
+  int64_t first = to->count, shift = from.begin;
+  if (s->a && in->bytes[from.begin] != ' ') {
+    with_space->length = 0;
+    TRY(spanned_put(with_space, ' ', in->spans[from.begin]));
+    TRY(spanned_keep(with_space, in, from.begin, from.end));
+    in = with_space;
+    from = (split){0, (int32_t)with_space->length, -1};
+    shift = 0;
+  }
+  TRY(s->b ? cut_as_gpt2(to, in->bytes, from.begin, from.end) : splits_put(to, from.begin, from.end, -1));
+  TRY(spanned_reserve(out, 2 * (from.end - from.begin)));
+  for (int64_t i = first, at = shift; i < to->count; i++) {
+    split *word = &to->list[i];
+    word->begin = (int32_t)out->length;
+    for (; at < word->end; at++)
+      TRY(spanned_put(out, byte_character((uint8_t)in->bytes[at]), in->spans[at]));
+    word->end = (int32_t)out->length;
+  }
+  return PGEE_OK;
+}
+
+static int put_metaspace(const step *s, const spanned *in, split from, run *r) {
+  spanned *out = &r->texts[1];
+  uint32_t c;
+  int64_t begin = out->length;
+  TRY(spanned_reserve(out, from.end - from.begin + 4));
+  utf8_decode(in->bytes + from.begin, from.end - from.begin, &c);
+  int starts = c == ' ' || c == (uint32_t)s->a;
+  if (!starts && (s->b == PGEE_PREPEND_ALWAYS || (s->b == PGEE_PREPEND_FIRST && in->spans[from.begin].begin == 0)))
+    TRY(spanned_put(out, (uint32_t)s->a, in->spans[from.begin]));
+  for (int64_t i = from.begin; i < from.end;) {
+    int64_t plain = i;
+    while (plain < from.end && in->bytes[plain] != ' ')
+      plain++;
+    TRY(spanned_keep(out, in, i, plain));
+    if (plain < from.end)
+      TRY(spanned_put(out, (uint32_t)s->a, in->spans[plain]));
+    i = plain + 1;
+  }
+  if (!s->c)
+    return splits_put(&r->splits[1], begin, out->length, -1);
+  cutter cut = cutter_for(&r->splits[1], PGEE_MERGED_WITH_NEXT, 0);
+  return cut_by_characters(&cut, out, (split){(int32_t)begin, (int32_t)out->length, -1}, (matcher){0, (uint32_t)s->a});
+}
+
+/* An added token goes over as it is. */
+static int put_added(const spanned *in, split from, run *r) {
+  int64_t begin = r->texts[1].length;
+  TRY(spanned_keep(&r->texts[1], in, from.begin, from.end));
+  return splits_put(&r->splits[1], begin, r->texts[1].length, from.id);
+}
+
+/* ---- All of them ------------------------------------------------------------------------------------------------------------ */
+
+static int changes_text(const step *s) { return s->kind == PGEE_STEP_METASPACE || s->kind == PGEE_STEP_BYTE_LEVEL; }
+
+static int cut(const step *s, const spanned *in, split from, run *r) {
+  splits *out = &r->splits[1];
+  cutter isolated = cutter_for(out, PGEE_ISOLATED, 0);
+  switch (s->kind) {
+  case PGEE_STEP_BERT_PRE_TOKENIZER: return cut_as_bert(out, in, from);
+  case PGEE_STEP_WHITESPACE: return cut_at_white_space(out, in, from);
+  case PGEE_STEP_WHITESPACE_SPLIT:
+    isolated.behavior = PGEE_REMOVED;
+    return cut_by_characters(&isolated, in, from, (matcher){UNICODE_WHITE, 0});
+  case PGEE_STEP_CHAR_DELIMITER:
+    isolated.behavior = PGEE_REMOVED;
+    return cut_by_characters(&isolated, in, from, (matcher){0, (uint32_t)s->a});
+  case PGEE_STEP_PUNCTUATION:
+    isolated.behavior = s->a;
+    return cut_by_characters(&isolated, in, from, (matcher){UNICODE_PUNCT, 0});
+  case PGEE_STEP_DIGITS:
+    isolated.behavior = s->a ? PGEE_ISOLATED : PGEE_CONTIGUOUS;
+    return cut_by_characters(&isolated, in, from, (matcher){UNICODE_NUMERIC, 0});
+  case PGEE_STEP_SPLIT:
+    isolated.behavior = s->b;
+    isolated.invert = s->c != 0;
+    return s->pattern ? cut_by_pattern(&isolated, in, from, s->pattern)
+                      : cut_by_text(&isolated, in, from, s->text, s->text_bytes);
+  case PGEE_STEP_METASPACE: return put_metaspace(s, in, from, r);
+  case PGEE_STEP_BYTE_LEVEL: return put_byte_level(s, in, from, r);
+  case PGEE_STEP_FIXED_LENGTH: return cut_by_length(out, in, from, s->a);
+  }
+  return fail(PGEE_FORMAT, "a pre-tokenizer of kind %d", s->kind);
+}
+
+int pre_tokenize_all(const pgee_tokenizer *t, run *r) {
+  for (int64_t i = 0; i < t->pre_tokenizers.count; i++) {
+    const step *s = &t->pre_tokenizers.list[i];
+    int changes = changes_text(s);
+    r->splits[1].count = 0;
+    r->texts[1].length = 0;
+    for (int64_t j = 0; j < r->splits[0].count; j++) {
+      split from = r->splits[0].list[j];
+      if (from.id < 0)
+        TRY(cut(s, &r->texts[0], from, r));
+      else
+        TRY(changes ? put_added(&r->texts[0], from, r) : splits_put(&r->splits[1], from.begin, from.end, from.id));
+    }
+    splits swap = r->splits[0];
+    r->splits[0] = r->splits[1];
+    r->splits[1] = swap;
+    if (!changes)
+      continue;
+    spanned text = r->texts[0];
+    r->texts[0] = r->texts[1];
+    r->texts[1] = text;
+  }
+  return PGEE_OK;
+}

@@ -1,0 +1,52 @@
+/* wordpiece.c: WordPiece as a model of any frame; encode.c has its own way for the frame that BERT has. See wordpiece.h. */
+#include "wordpiece.h"
+
+#include "../status.h"
+
+static uint32_t node_of(const trie *t, const char *s) {
+  uint32_t node = TRIE_ROOT;
+  for (; *s; s++)
+    if ((node = trie_next(t, node, (uint8_t)*s)) == TRIE_ROOT)
+      return WORDPIECE_NOWHERE;
+  return node;
+}
+
+static int insert_all(trie_builder *b, const piece_list *v) {
+  for (int64_t i = 0; i < v->count; i++) {
+    int64_t begin = i > 0 ? v->ends[i - 1] : 0;
+    if (v->ends[i] > begin)
+      TRY(trie_insert(b, v->bytes + begin, v->ends[i] - begin, v->ids ? v->ids[i] : (int32_t)i));
+  }
+  return PGEE_OK;
+}
+
+int wordpiece_build(image_writer *w, const piece_list *vocabulary, const char *prefix, int32_t *inside) {
+  trie_builder b;
+  TRY(trie_new(&b));
+  int status = insert_all(&b, vocabulary);
+  if (status == PGEE_OK)
+    status = trie_write(&b, w, IMAGE_TRIE_EDGES, IMAGE_TRIE_VALUES);
+  trie t = trie_of(&b);
+  *inside = (int32_t)node_of(&t, prefix ? prefix : "");
+  trie_free(&b);
+  return status;
+}
+
+int wordpiece_open(wordpiece *m, const image *from) { return trie_open(&m->pieces, from, IMAGE_TRIE_EDGES, IMAGE_TRIE_VALUES); }
+
+int wordpiece_cut(const wordpiece *m, const char *word, int64_t bytes, scratch *room, pieces *out) {
+  (void)room;
+  int64_t before = out->count, length = 0;
+  uint32_t node = TRIE_ROOT;
+  int known = !wordpiece_too_long(word, bytes, m->max_chars);
+  for (int64_t at = 0; known && at < bytes; at += length, node = m->inside) {
+    int32_t id = node == WORDPIECE_NOWHERE ? -1 : trie_longest(&m->pieces, node, word + at, bytes - at, &length);
+    known = id >= 0;
+    if (known)
+      TRY(pieces_put(out, id, at, at + length));
+  }
+  if (known)
+    return PGEE_OK;
+  out->count = before;
+  return pieces_put(out, m->unk, 0, bytes);
+}

@@ -1,0 +1,31 @@
+/* wordpiece.h: a word is cut into pieces from its beginning, each the longest that fits; one that cannot be is unknown as a whole. */
+#ifndef PERIGEE_WORDPIECE_H
+#define PERIGEE_WORDPIECE_H
+#include "model.h"
+#include "trie.h"
+
+/* No node: no piece begins inside a word. */
+#define WORDPIECE_NOWHERE UINT32_MAX
+
+typedef struct wordpiece {
+  trie pieces;
+  uint32_t inside; /* the node of the prefix, where pieces inside a word begin */
+  int32_t unk, max_chars;
+} wordpiece;
+
+/* Writes the pieces' trie; *inside is for who opens it. */
+int wordpiece_build(image_writer *w, const piece_list *vocabulary, const char *prefix, int32_t *inside);
+/* unk, inside and max_chars are set already. */
+int wordpiece_open(wordpiece *m, const image *from);
+int wordpiece_cut(const wordpiece *m, const char *word, int64_t bytes, scratch *room, pieces *out);
+
+static inline int wordpiece_too_long(const char *word, int64_t bytes, int64_t limit) {
+  if (bytes <= limit)
+    return 0;
+  int64_t characters = 0;
+  for (int64_t i = 0; i < bytes; i++)
+    characters += (word[i] & 0xC0) != 0x80;
+  return characters > limit;
+}
+
+#endif

@@ -1,0 +1,97 @@
+/* words.c: a stretch of text to tokens, by way of the steps and the model. The frame that BERT has goes another way, in encode.c:
+ * what it does is what would be done here. */
+#include <string.h>
+
+#include "../memory.h"
+#include "../status.h"
+#include "tokenizer.h"
+#include "unicode.h"
+
+void run_free(run *r) {
+  for (int i = 0; i < 3; i++)
+    spanned_free(&r->texts[i]);
+  for (int i = 0; i < 2; i++)
+    mem_free(r->splits[i].list);
+  edits_free(&r->edits);
+  pieces_free(&r->pieces);
+  scratch_free(&r->room);
+}
+
+/* The stretch as it is: each byte with the span of its character. Ill-formed bytes become U+FFFD here, and are never seen again. */
+static int take(spanned *out, const char *text, int64_t begin, int64_t end) {
+  out->length = 0;
+  out->origin = (int32_t)begin;
+  TRY(spanned_reserve(out, end - begin));
+  for (int64_t i = begin, size; i < end; i += size) {
+    uint32_t c;
+    size = utf8_decode(text + i, end - i, &c);
+    TRY(spanned_put(out, c, (span){(int32_t)i, (int32_t)(i + size)}));
+  }
+  return PGEE_OK;
+}
+
+/* Added tokens that are looked for in normalized text become splits of their own. */
+static int find_added(const pgee_tokenizer *t, run *r) {
+  const spanned *text = &r->texts[0];
+  splits *out = &r->splits[0];
+  out->count = 0;
+  added_search search = {.set = &t->added[1], .text = text->bytes, .bytes = text->length};
+  for (added_match m; added_next(&search, &m); search.covered = m.end) {
+    TRY(splits_put(out, search.covered, m.begin, -1));
+    TRY(splits_put(out, m.begin, m.end, m.id));
+  }
+  return splits_put(out, search.covered, text->length, -1);
+}
+
+static int cut_word(const pgee_tokenizer *t, const char *word, int64_t bytes, run *r) {
+  r->pieces.count = 0;
+  switch (t->options->model) {
+  case PGEE_WORDPIECE: return wordpiece_cut(&t->wordpiece, word, bytes, &r->room, &r->pieces);
+  case PGEE_UNIGRAM: return unigram_cut(&t->unigram, word, bytes, &r->room, &r->pieces);
+  }
+  return bpe_cut(&t->bpe, word, bytes, &r->room, &r->pieces);
+}
+
+static void put_piece(sink *s, const spanned *text, split word, piece p) {
+  int32_t begin = text->spans[word.begin].begin, end = begin;
+  if (p.begin < p.end) {
+    begin = text->spans[word.begin + p.begin].begin;
+    end = text->spans[word.begin + p.end - 1].end;
+  }
+  if (s->trim && s->offsets) {
+    int64_t bytes = 0;
+    const char *token = names_text(&s->t->names, p.id, &bytes, NULL);
+    sink_trim(s, &begin, &end, token, bytes);
+  }
+  put(s, p.id, begin, end);
+}
+
+static int put_word(sink *s, run *r, split word) {
+  const spanned *text = &r->texts[0];
+  if (word.id >= 0) {
+    int32_t begin = text->spans[word.begin].begin, end = text->spans[word.end - 1].end;
+    if (s->trim && s->offsets)
+      sink_trim(s, &begin, &end, text->bytes + word.begin, word.end - word.begin);
+    put(s, word.id, begin, end);
+    return PGEE_OK;
+  }
+  TRY(cut_word(s->t, text->bytes + word.begin, word.end - word.begin, r));
+  for (int64_t i = 0; i < r->pieces.count; i++)
+    put_piece(s, text, word, r->pieces.list[i]);
+  return PGEE_OK;
+}
+
+int put_stretch_any(sink *s, run *r, const char *text, int64_t begin, int64_t end) {
+  TRY(take(&r->texts[0], text, begin, end));
+  TRY(normalize_all(s->t, r));
+  TRY(find_added(s->t, r));
+  if (r->texts[0].length > INT32_MAX / 8)
+    return fail(PGEE_ARGUMENT, "a text of %lld bytes once normalized, expected at most %d", (long long)r->texts[0].length,
+                INT32_MAX / 8);
+  TRY(pre_tokenize_all(s->t, r));
+  for (int64_t i = 0; i < r->splits[0].count; i++) {
+    TRY(put_word(s, r, r->splits[0].list[i]));
+    s->word += !s->in_words;
+  }
+  return PGEE_OK;
+}

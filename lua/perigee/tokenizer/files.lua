@@ -1,0 +1,207 @@
+--- A checkpoint's tokenizer as a tokenizer.json says it, decoded: the file itself, or what vocab.txt, vocab.json and merges.txt,
+-- or a SentencePiece model, with what stands beside them, come to in the reference library.
+local json = require "perigee.json"
+local read = require "perigee.tokenizer.read"
+local sentencepiece = require "perigee.sentencepiece"
+local unigram = require "perigee.unigram"
+local fail, given, expect = read.fail, read.given, read.expect
+
+local M = {}
+
+-- ---- What stands beside a vocabulary --------------------------------------------------------------------------------------
+
+local function added_token(content, id, special)
+  return {
+    content = content, id = id, normalized = not special, single_word = false, lstrip = false, rstrip = false, special = special,
+  }
+end
+
+-- What tokenizer_config.json and added_tokens.json add to the special tokens of the vocabulary.
+local function added_tokens(c, vocab, special)
+  local by_content, added = {}, {}
+  local function add(a)
+    if a.content ~= "" and a.id and not by_content[a.content] then
+      by_content[a.content] = true
+      added[#added + 1] = a
+    end
+  end
+  local path = c.files.tokenizer_config
+  local decoder = expect(given(c.tokenizer_config.added_tokens_decoder) or {}, "table", path or "", "added_tokens_decoder")
+  local ids = {}
+  for id in pairs(decoder) do
+    ids[#ids + 1] = id
+  end
+  table.sort(ids, function(a, b) return (tonumber(a) or 0) < (tonumber(b) or 0) end)
+  for _, id in ipairs(ids) do
+    local token = expect(decoder[id], "table", path, "entry %s of added_tokens_decoder", id)
+    local content = expect(token.content, "string", path, "the content of entry %s of added_tokens_decoder", id)
+    local a = added_token(content, vocab[content] or tonumber(id), token.special == true)
+    for _, key in ipairs { "normalized", "single_word", "lstrip", "rstrip" } do
+      if type(token[key]) == "boolean" then
+        a[key] = token[key]
+      end
+    end
+    add(a)
+  end
+  local names = {}
+  for _, text in pairs(special) do
+    names[#names + 1] = text
+    names[text] = true
+  end
+  local legacy = c.folder .. "/added_tokens.json"
+  local contents = json.exists(legacy) and json.object(legacy) or {}
+  local sorted = {}
+  for content in pairs(contents) do
+    sorted[#sorted + 1] = content
+  end
+  table.sort(sorted)
+  for _, content in ipairs(sorted) do
+    add(added_token(content, vocab[content] or read.integer(contents[content], legacy, "the id of '%s'", content),
+      names[content] == true))
+  end
+  table.sort(names)
+  for _, text in ipairs(names) do
+    add(added_token(text, vocab[text], true))
+  end
+  return added
+end
+
+local function with_defaults(special, defaults)
+  local all = {}
+  for key, text in pairs(defaults) do
+    all[key] = special[key] or text
+  end
+  return all
+end
+
+local function check_there(vocab, path, special, keys)
+  local missing = {}
+  for _, key in ipairs(keys) do
+    missing[#missing + 1] = not vocab[special[key]] and special[key] or nil
+  end
+  if #missing > 0 then
+    fail("'%s': the vocabulary has no %s", path, table.concat(missing, ", "))
+  end
+end
+
+-- ---- vocab.txt ------------------------------------------------------------------------------------------------------------
+
+-- One piece a line, ids from 0. Of equal lines the last counts.
+local function read_lines(path)
+  local text, why = json.text(path)
+  if not text then
+    fail("%s", why)
+  end
+  local vocab, id = {}, 0
+  for line in (text:sub(-1) == "\n" and text or text .. "\n"):gmatch "([^\n]*)\n" do
+    vocab[line:gsub("%s+$", "")] = id
+    id = id + 1
+  end
+  return vocab
+end
+
+local BERT = { unk_token = "[UNK]", cls_token = "[CLS]", sep_token = "[SEP]", pad_token = "[PAD]", mask_token = "[MASK]" }
+
+local function from_lines(c, files)
+  local path = files.vocabulary
+  local vocab, special = read_lines(path), with_defaults(files.special, BERT)
+  local added = added_tokens(c, vocab, special)
+  local ids = setmetatable({}, { __index = vocab })
+  for _, a in ipairs(added) do
+    ids[a.content] = ids[a.content] or a.id
+  end
+  check_there(ids, path, special, { "unk_token", "cls_token", "sep_token" })
+  return {
+    model = {
+      type = "WordPiece", vocab = vocab, unk_token = special.unk_token, continuing_subword_prefix = "##",
+      max_input_chars_per_word = 100,
+    },
+    normalizer = {
+      type = "BertNormalizer", clean_text = true, handle_chinese_chars = files.chinese, strip_accents = files.strip_accents,
+      lowercase = files.lowercase,
+    },
+    pre_tokenizer = { type = "BertPreTokenizer" }, decoder = { type = "WordPiece", prefix = "##", cleanup = true },
+    post_processor = {
+      type = "BertProcessing", cls = { special.cls_token, ids[special.cls_token] },
+      sep = { special.sep_token, ids[special.sep_token] },
+    },
+    added_tokens = added, numbered = true,
+  }, special
+end
+
+-- ---- vocab.json and merges.txt --------------------------------------------------------------------------------------------
+
+-- Two pieces a line. The reference passes over a line that begins with #version.
+local function read_merges(path)
+  local text, why = json.text(path)
+  if not text then
+    fail("%s", why)
+  end
+  local merges = {}
+  for line in (text:gsub("\r\n", "\n") .. "\n"):gmatch "([^\n]*)\n" do
+    if line ~= "" and line:sub(1, 8) ~= "#version" then
+      merges[#merges + 1] = line
+    end
+  end
+  return merges
+end
+
+local ROBERTA = {
+  bos_token = "<s>", eos_token = "</s>", sep_token = "</s>", cls_token = "<s>", unk_token = "<unk>", pad_token = "<pad>",
+  mask_token = "<mask>",
+}
+local GPT2 = { bos_token = "<|endoftext|>", eos_token = "<|endoftext|>", unk_token = "<|endoftext|>" }
+
+local function from_merges(c, files)
+  local path = files.pieces
+  local vocab = json.object(path)
+  for piece, id in pairs(vocab) do
+    read.integer(id, path, "the id of '%s'", piece)
+  end
+  local roberta = files.class and not files.class:find "^GPT2" or vocab[files.special.cls_token or ROBERTA.cls_token] ~= nil
+  local special = with_defaults(files.special, roberta and ROBERTA or GPT2)
+  local prefix = c.tokenizer_config.add_prefix_space == true
+  local file = {
+    model = { type = "BPE", vocab = vocab, merges = read_merges(files.merges) },
+    pre_tokenizer = { type = "ByteLevel", add_prefix_space = prefix, trim_offsets = true, use_regex = true },
+    decoder = { type = "ByteLevel", add_prefix_space = prefix, trim_offsets = true, use_regex = true },
+    added_tokens = added_tokens(c, vocab, special), numbered = true,
+  }
+  for _, a in ipairs(file.added_tokens) do -- as RobertaTokenizer has it: the mask takes the space before it
+    a.lstrip = a.lstrip or (roberta and a.content == special.mask_token)
+  end
+  if roberta then
+    check_there(vocab, path, special, { "cls_token", "sep_token" })
+    file.post_processor = {
+      type = "RobertaProcessing", trim_offsets = true, add_prefix_space = prefix,
+      cls = { special.cls_token, vocab[special.cls_token] }, sep = { special.sep_token, vocab[special.sep_token] },
+    }
+  else
+    file.post_processor = { type = "ByteLevel", add_prefix_space = true, trim_offsets = false, use_regex = true }
+  end
+  return file, special
+end
+
+-- ---- All of them ----------------------------------------------------------------------------------------------------------
+
+--- The tokenizer of a checkpoint (what perigee.checkpoint opened) as a decoded tokenizer.json; the path of the file that it is
+-- from; texts of special tokens by key, { mask_token = "<mask>" }, as far as they are known.
+function M.read(c)
+  local files = c:tokenizer_files()
+  if files.tokenizer then
+    return unigram.file(files.tokenizer), files.tokenizer, files.special
+  elseif files.vocabulary then
+    local file, special = from_lines(c, files)
+    return file, files.vocabulary, special
+  elseif files.pieces and files.merges then
+    local file, special = from_merges(c, files)
+    return file, files.pieces, special
+  elseif files.sentencepiece then
+    local model = sentencepiece.read(files.sentencepiece)
+    return sentencepiece.file(model, files.class, files.special), files.sentencepiece, files.special
+  end
+  fail("'%s' has no tokenizer: neither tokenizer.json nor vocab.txt, vocab.json with merges.txt, or a SentencePiece model",
+    c.folder)
+end
+
+return M

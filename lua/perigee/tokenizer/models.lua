@@ -1,0 +1,145 @@
+--- The model of a tokenizer.json, as C takes it: { kind =, vocab = { bytes =, ends =, ids =, scores =, count = }, ... } and more
+-- fields of pgee_tokenizer_definition. A vocabulary in order is the same image each time, so pieces come by their ids.
+local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local json = require "perigee.json"
+local read = require "perigee.tokenizer.read"
+local unigram = require "perigee.unigram"
+local C = pgee.C
+local fail, given, expect, optional = read.fail, read.given, read.expect, read.optional
+
+local M = {}
+
+-- ---- A vocabulary from a table of ids by pieces ---------------------------------------------------------------------------
+
+--- The vocabulary for C, by ids. Of pieces with one id the last in order is that id's text, as good as any.
+function M.vocabulary(vocab, path)
+  local list = {}
+  for piece, id in pairs(vocab) do
+    if type(piece) ~= "string" then
+      fail("'%s': the model's vocab is a list, expected an object of ids by pieces", path)
+    end
+    read.integer(id, path, "the id of '%s'", piece)
+    list[#list + 1] = piece
+  end
+  table.sort(list, function(a, b)
+    if vocab[a] ~= vocab[b] then
+      return vocab[a] < vocab[b]
+    end
+    return a < b
+  end)
+  local ends, ids, size = ffi.new("int64_t[?]", #list + 1), ffi.new("int32_t[?]", #list + 1), 0
+  for i, piece in ipairs(list) do
+    size = size + #piece
+    ends[i - 1], ids[i - 1] = size, vocab[piece]
+  end
+  return { bytes = table.concat(list), ends = ends, ids = ids, count = #list }
+end
+
+local function table_of(model, path)
+  return expect(model.vocab, "table", path, "the model's vocab")
+end
+
+local function missing(path, text)
+  fail("'%s': the vocabulary has no %s", path, text)
+end
+
+-- ---- WordPiece ------------------------------------------------------------------------------------------------------------
+
+local MODELS = {}
+
+function MODELS.WordPiece(model, path)
+  local vocab = table_of(model, path)
+  local unk = expect(model.unk_token, "string", path, "the model's unk_token")
+  return {
+    kind = C.PGEE_WORDPIECE, vocab = M.vocabulary(vocab, path), unk = vocab[unk] or missing(path, unk), unk_text = unk,
+    prefix = expect(model.continuing_subword_prefix, "string", path, "the model's continuing_subword_prefix"),
+    max_word_chars = read.integer(model.max_input_chars_per_word, path, "the model's max_input_chars_per_word"),
+  }
+end
+
+-- ---- Byte pair encoding ---------------------------------------------------------------------------------------------------
+
+-- A merge is "a b", or { "a", "b" }.
+local function pair_of(merge, i, path)
+  if type(merge) == "table" then
+    merge = #merge == 2 and merge or {}
+    return expect(merge[1], "string", path, "merge %d", i), expect(merge[2], "string", path, "merge %d", i)
+  end
+  local a, b = expect(merge, "string", path, "merge %d", i):match "^([^ ]*) ([^ ]*)$"
+  if not a then
+    fail("'%s': merge %d is '%s', expected two pieces with a space between", path, i, merge)
+  end
+  return a, b
+end
+
+-- Ids of the two and of what they become: the second without the prefix of pieces inside a word.
+local function merges_of(merges, vocab, prefix, path)
+  local list = ffi.new("int32_t[?]", 3 * #merges + 1)
+  local function id_of(piece, i)
+    return vocab[piece] or fail("'%s': merge %d has the piece '%s', which is not in the vocabulary", path, i, piece)
+  end
+  for i, merge in ipairs(merges) do
+    local a, b = pair_of(merge, i, path)
+    local at = 3 * (i - 1)
+    list[at], list[at + 1], list[at + 2] = id_of(a, i), id_of(b, i), id_of(a .. b:sub(#prefix + 1), i)
+  end
+  return list, #merges
+end
+
+function MODELS.BPE(model, path)
+  local vocab = table_of(model, path)
+  local function text(key)
+    return optional(model[key], "string", "", path, "the model's %s", key)
+  end
+  local function flag(key)
+    return optional(model[key], "boolean", false, path, "the model's %s", key)
+  end
+  local dropout = optional(model.dropout, "number", 0, path, "the model's dropout")
+  if dropout ~= 0 then
+    fail("'%s': the model's dropout is %g, which is not supported", path, dropout)
+  end
+  local unk = optional(model.unk_token, "string", nil, path, "the model's unk_token")
+  local prefix = text "continuing_subword_prefix"
+  local merges, count = merges_of(expect(model.merges, "table", path, "the model's merges"), vocab, prefix, path)
+  return {
+    kind = C.PGEE_BPE, vocab = M.vocabulary(vocab, path), unk = unk and (vocab[unk] or missing(path, unk)) or -1, unk_text = unk,
+    prefix = prefix, suffix = text "end_of_word_suffix", byte_fallback = flag "byte_fallback", fuse_unk = flag "fuse_unk",
+    ignore_merges = flag "ignore_merges", merges = merges, merge_count = count,
+  }
+end
+
+-- ---- Unigram --------------------------------------------------------------------------------------------------------------
+
+function MODELS.Unigram(model, path)
+  local m = unigram.model(model, path)
+  m.kind = C.PGEE_UNIGRAM
+  if m.unk >= 0 then
+    local v = m.vocab
+    local begin = m.unk > 0 and tonumber(v.ends[m.unk - 1]) or 0
+    local bytes = ffi.cast("const char *", v.bytes)
+    m.unk_text = ffi.string(bytes + begin, tonumber(v.ends[m.unk]) - begin)
+  end
+  return m
+end
+
+-- Old files do not name it.
+local function type_of(model)
+  if given(model.type) ~= nil then
+    return model.type
+  elseif given(model.merges) ~= nil then
+    return "BPE"
+  end
+  return given(model.max_input_chars_per_word) ~= nil and "WordPiece" or nil
+end
+
+--- What C needs of the model of a tokenizer.json.
+function M.model(file, path)
+  local model = expect(file.model, "table", path, "the model")
+  local kind = type_of(model)
+  local make = MODELS[kind] or fail("'%s': the model is of type %s, which is not supported; expected WordPiece, Unigram or BPE",
+    path, type(kind) == "string" and "'" .. kind .. "'" or json.describe(kind))
+  return make(model, path)
+end
+
+return M

@@ -1,0 +1,59 @@
+--- Reading decoded JSON with errors that name the file and the value: what the other modules here share.
+local json = require "perigee.json"
+
+local M = {}
+
+function M.fail(...)
+  error(string.format(...), 0)
+end
+
+--- null and missing are both nil.
+function M.given(value)
+  if value ~= json.null then
+    return value
+  end
+end
+
+--- The value, of that kind. The rest says what it is.
+function M.expect(value, kind, path, ...)
+  if type(value) ~= kind then
+    M.fail("'%s': %s is %s, expected a %s", path, string.format(...), json.describe(value), kind)
+  end
+  return value
+end
+
+--- As expect, or the default where the value is missing or null.
+function M.optional(value, kind, default, path, ...)
+  if value == nil or value == json.null then
+    return default
+  end
+  return M.expect(value, kind, path, ...)
+end
+
+--- An id, count or length.
+function M.integer(value, path, ...)
+  if type(value) ~= "number" or value % 1 ~= 0 or value < 0 or value >= 2 ^ 31 then
+    M.fail("'%s': %s is %s, expected an integer from 0 to 2^31 - 1", path, string.format(...), json.describe(value))
+  end
+  return value
+end
+
+--- The code point of a text that is one character.
+function M.character(value, path, ...)
+  local text = M.expect(value, "string", path, ...)
+  local first, size = text:byte(1) or 0, 1
+  local code = first
+  if first >= 0xC2 then
+    size = first < 0xE0 and 2 or first < 0xF0 and 3 or 4
+    code = first % 2 ^ (7 - size)
+    for i = 2, size do
+      code = code * 64 + (text:byte(i) or 0) % 64
+    end
+  end
+  if #text ~= size then
+    M.fail("'%s': %s is '%s', expected one character", path, string.format(...), text)
+  end
+  return code
+end
+
+return M
