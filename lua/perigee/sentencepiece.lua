@@ -345,16 +345,27 @@ function FORMS.XLNetTokenizer(m, special)
   }
 end
 
+-- A pre-tokenizer that makes each user-defined piece a word of its own, the longest first; nil where there are none.
+local function user_defined(m)
+  local list = {}
+  for i = 0, m.count - 1 do
+    if m.types[i] == USER_DEFINED then
+      list[#list + 1] = m.pieces[i + 1]
+    end
+  end
+  table.sort(list, function(a, b) return #a > #b end)
+  for i, piece in ipairs(list) do
+    list[i] = piece:gsub("[%p ]", "\\%0")
+  end
+  local pattern = { Regex = table.concat(list, "|") }
+  return #list > 0 and { type = "Split", pattern = pattern, behavior = "Isolated", invert = false } or nil
+end
+
 -- As the model's own settings say.
 local function plain(m, special)
   local n, steps = m.normalizer, { charsmap(m) }
   local function replace(kind, pattern, content)
     steps[#steps + 1] = { type = "Replace", pattern = { [kind] = pattern }, content = content }
-  end
-  for i = 0, m.count - 1 do
-    if m.types[i] == USER_DEFINED then
-      fail("'%s': user-defined pieces, such as '%s', are not supported", m.path, m.pieces[i + 1])
-    end
   end
   if n.remove_extra_whitespaces then
     replace("Regex", "\\A +| +\\z", "")
@@ -374,9 +385,11 @@ local function plain(m, special)
     replace("Regex", "\\A" .. SPACE, SPACE .. SPACE)
     decoders[#decoders + 1] = { type = "Strip", content = " ", start = 1, stop = 0 }
   end
+  local cutting = { n.add_dummy_prefix and metaspace(false) or nil }
+  cutting[#cutting + 1] = user_defined(m)
   return {
     model = model(m, vocabulary(m, {}, 0, {}), m.trainer.unk_id), normalizer = { type = "Sequence", normalizers = steps },
-    pre_tokenizer = n.add_dummy_prefix and metaspace(false) or nil, decoder = { type = "Sequence", decoders = decoders },
+    pre_tokenizer = { type = "Sequence", pretokenizers = cutting }, decoder = { type = "Sequence", decoders = decoders },
     added_tokens = added_tokens(special),
   }
 end

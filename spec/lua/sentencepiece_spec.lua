@@ -149,7 +149,8 @@ describe("a SentencePiece model as a tokenizer.json", function()
     refused("depends on the tokenizer_class", sentencepiece.file, sentencepiece.read(MODEL:gsub("unigram", "sentencepiece.bpe"),
       json.text(MODEL)))
     refused("the model has no piece '<sep>'", sentencepiece.file, m, "XLNetTokenizer")
-    refused("user-defined pieces, such as 'c', are not supported", sentencepiece.file, read(PIECES .. piece("c", 0, 4)))
+    local own = sentencepiece.file(read(PIECES .. piece("(", 0, 4) .. piece("c.", 0, 4) .. piece("日", 0, 4)))
+    assert.equal("日|c\\.|\\(", own.pre_tokenizer.pretokenizers[2].pattern.Regex) -- each a word of its own
   end)
 
   local function same(path, model)

@@ -2,6 +2,7 @@
 import glob
 import json
 import os
+import re
 
 from sentencepiece import sentencepiece_model_pb2
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -12,9 +13,9 @@ SHARED = os.path.join(TOP, "..", "shared", "data")
 SPACE = dict(replacement="▁", prepend_scheme="always")
 # Models of ../shared and the tokenizer_class that goes with them; None: as the model says.
 MODELS = [("xlm-roberta-base/tokenizer.json", None), ("xlm-roberta-base/sentencepiece.bpe.model", "XLMRobertaTokenizer"),
-          ("xlnet/spiece.model", "XLNetTokenizer"), ("curated-tokenizers-tests/toy.model", "CamembertTokenizer"),
-          ("curated-tokenizers-tests/toy.model", None), ("sentencepiece-tests/test_model.model", None),
-          ("sentencepiece-tests/test_ja_model.model", None)]
+          ("xlnet/spiece.model", "XLNetTokenizer"), ("xlnet/spiece.model", None),
+          ("curated-tokenizers-tests/toy.model", "CamembertTokenizer"), ("curated-tokenizers-tests/toy.model", None),
+          ("sentencepiece-tests/test_model.model", None), ("sentencepiece-tests/test_ja_model.model", None)]
 
 
 def special(*texts):
@@ -62,6 +63,7 @@ def plain(proto):
     """As the reference library converts a model of which it knows no class."""
     spec, trainer = proto.normalizer_spec, proto.trainer_spec
     t = Tokenizer(models.Unigram([(p.piece, p.score) for p in proto.pieces], trainer.unk_id, trainer.byte_fallback))
+    cuts = []
     steps = [normalizers.Precompiled(spec.precompiled_charsmap)] if spec.precompiled_charsmap else []
     if spec.remove_extra_whitespaces:
         steps += [normalizers.Replace(Regex(r"\A +| +\z"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
@@ -69,7 +71,11 @@ def plain(proto):
         steps.append(normalizers.Replace(" ", "▁"))
     if spec.add_dummy_prefix:
         steps.append(normalizers.Replace(Regex(r"\A▁"), "▁▁"))
-        t.pre_tokenizer = pre_tokenizers.Metaspace(split=False, **SPACE)
+        cuts.append(pre_tokenizers.Metaspace(split=False, **SPACE))
+    own = sorted((p.piece for p in proto.pieces if p.type == 4), key=len, reverse=True)
+    if own:
+        cuts.append(pre_tokenizers.Split(Regex("|".join(map(re.escape, own))), behavior="isolated"))
+    t.pre_tokenizer = pre_tokenizers.Sequence(cuts)
     t.normalizer = normalizers.Sequence(steps)
     back = [decoders.Replace("▁", " ")] + ([decoders.ByteFallback()] if trainer.byte_fallback else [])
     if spec.add_dummy_prefix or trainer.byte_fallback:
