@@ -184,7 +184,10 @@ local function run_all(job, encoders, given)
     job.run(encoder, { job.units[1] }) -- what is made on first use takes no time below
   end
   for first = 1, #job.units, chunk do
-    local some = { unpack(job.units, first, math.min(first + chunk - 1, #job.units)) }
+    local some = {}
+    for i = first, math.min(first + chunk - 1, #job.units) do
+      some[#some + 1] = job.units[i]
+    end
     for k, encoder in ipairs(encoders) do
       local began = C.pgee_seconds()
       local came = job.run(encoder, some)
