@@ -344,17 +344,17 @@ static void count_characters(const call *c, int64_t length) {
   const pgee_encoding *e = c->e;
   for (int sequence = 1; sequence <= 2; sequence++) {
     const pgee_text *text = c->texts[sequence - 1];
-    int64_t at = 0, count = 0, word = -1, from = 0;
+    int64_t at[2] = {0}, count[2] = {0}, word = -1, from = 0; /* begins and ends each go forward: many may have one span */
     for (int64_t i = 0; text && i < length; i++) {
       if (e->sequences[i] != sequence)
         continue;
       if (text->word_ends && e->words[i] != word) {
         word = e->words[i];
         from = word > 0 ? text->word_ends[word - 1] : 0;
-        at = count = 0;
+        at[0] = at[1] = count[0] = count[1] = 0;
       }
       for (int j = 0; j < 2; j++)
-        e->offsets[2 * i + j] = (int32_t)characters_to(text->bytes + from, &at, &count, e->offsets[2 * i + j]);
+        e->offsets[2 * i + j] = (int32_t)characters_to(text->bytes + from, &at[j], &count[j], e->offsets[2 * i + j]);
     }
   }
 }
