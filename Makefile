@@ -123,7 +123,7 @@ lint:
 	@echo clang-format; sh .ci/format $(C_FILES)
 	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance \
 	  --suppress=normalCheckLevelMaxBranches -j $(shell nproc) $(SOURCES)
-	shellcheck -e SC1091 $(wildcard .ci/*)
+	shellcheck -e SC1091 $(wildcard .ci/* recipes/cluster/*.sh spec/support/*.sh)
 	@$(MAKE_ALL) CC=gcc CFLAGS=-Werror BUILD=build/gcc lib speclib embed-host
 	@$(MAKE_ALL) CC=clang CFLAGS=-Werror BUILD=build/clang lib speclib embed-host
 

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=perigee
+#SBATCH --array=1-8
+#SBATCH --ntasks=1
+#SBATCH --cpus-per-task=4
+#SBATCH --requeue
+#SBATCH --open-mode=append
+# Slurm: a file of lines in N parts, each a task of a job array.
+#
+#   cd PERIGEE
+#   sbatch --array=1-64 --parsable recipes/cluster/slurm.sh 64 texts.jsonl answers.jsonl --model model.safetensors --keep id
+#   sbatch --dependency=afterok:JOB --wrap 'recipes/cluster/join.sh 64 texts.jsonl answers.jsonl'
+#
+# Task K takes part K, with as many threads as it has CPUs. A task whose node fails is queued again by Slurm and goes on where it
+# stopped. What ran out of time, or failed, does so when it is submitted again, alone (--array=7,12) or with all: tasks whose part
+# is there end at once. The files lie in a folder that all nodes see. PERIGEE_RECIPES names the folder of the recipes; without it,
+# it is recipes in the folder that the job was submitted from, since Slurm runs a copy of this script from somewhere else.
+set -euo pipefail
+if [ $# -lt 3 ] || [ -z "${SLURM_ARRAY_TASK_ID:-}" ]; then
+  echo "usage: sbatch --array=1-N slurm.sh N INPUT OUTPUT [OPTION OF pipe.lua...]" >&2
+  exit 2
+fi
+recipes=${PERIGEE_RECIPES:-${SLURM_SUBMIT_DIR:-.}/recipes}
+export PERIGEE_THREADS=${SLURM_CPUS_PER_TASK:-1}
+exec "$recipes/cluster/shard.sh" "$SLURM_ARRAY_TASK_ID" "$@"

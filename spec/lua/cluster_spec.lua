@@ -1,0 +1,106 @@
+-- recipes/cluster: a file through many workers, some of which are killed: complete, in order, nothing twice. Spark has a target
+-- of its own, `make spark`.
+local files = require "spec.support.files"
+local models = require "spec.support.models"
+
+local pipe = assert(io.popen "pwd")
+local top = pipe:read "*l"
+pipe:close()
+
+local dir
+
+-- A luajit that is killed without a warning, once it has written something, the first time that it is to make one of the files
+-- that $VICTIMS names.
+local KILLER = [[#!/bin/sh
+output=-
+for word; do
+  [ "$last" != --output ] || output=$word
+  last=$word
+done
+case " $VICTIMS " in
+*" $output "*)
+  if mkdir "killed.$output" 2> /dev/null; then
+    "$REAL" "$@" &
+    until [ -s "$output.part" ]; do kill -0 $! || exit 1; done
+    kill -9 $!
+    wait $!
+    exit
+  fi ;;
+esac
+exec "$REAL" "$@"
+]]
+
+-- Runs a script in the spec's folder, which has a file `in` and `want`, its answers. Returns what it wrote and its status.
+local function bash(script)
+  local path = files.write(([[
+    cd '%s'
+    export VICTIMS= REAL=$(command -v luajit); PATH=$PWD/bin:$PATH
+    CLUSTER=%s/recipes/cluster
+    OPTIONS="--model %s/%s --vectors base64 --keep id --window 2"
+    %s]]):format(dir, top, top, models.path "embedder", script))
+  local process = assert(io.popen(("bash '%s' 2>&1; echo \"status $?\""):format(path)))
+  local text = process:read "*a"
+  process:close()
+  local output, status = text:match "^(.*)status (%d+)\n$"
+  return output, tonumber(status)
+end
+
+local parallel = os.execute "command -v parallel > /dev/null" == 0
+
+describe("cluster", function()
+  local list, want = {}, nil
+  for i = 1, 4000 do
+    list[i] = ('{"id":%d,"text":"text %d%s"}'):format(i, i, (" some words"):rep(i % 20))
+  end
+  before_each(function()
+    dir = files.folder { ["bin/luajit"] = KILLER, ["in"] = table.concat(list, "\n"), want = want }
+    assert.are.same({ "", 0 }, { bash "chmod +x bin/luajit; [ -e want ] || $REAL $CLUSTER/../pipe.lua $OPTIONS < in > want" })
+    want = want or models.read(dir .. "/want")
+  end)
+  after_each(files.clean)
+
+  it("parallel.sh: workers that are killed are started again", function()
+    if not parallel then
+      return pending "there is no GNU parallel"
+    end
+    local text, status = bash [[
+      VICTIMS="out.1 out.2 out.4"
+      PARALLEL="--jobs 2" $CLUSTER/parallel.sh 4 in out $OPTIONS 2> log || cat log
+      cmp want out && ls -d killed* out*]]
+    assert.are.same({ "killed.out.1\nkilled.out.2\nkilled.out.4\nout\n", 0 }, { text, status })
+  end)
+
+  it("parallel.sh: what was stopped goes on", function()
+    if not parallel then
+      return pending "there is no GNU parallel"
+    end
+    local text, status = bash [[
+      export PARALLEL="--jobs 2"
+      setsid $CLUSTER/parallel.sh 4 in out $OPTIONS > /dev/null 2>&1 & all=$!
+      until [ -s out.2.part ]; do sleep 0.01; done
+      kill -9 -- -$all; wait $all 2> /dev/null; echo $?
+      ls out.3 out.4 2> /dev/null
+      $CLUSTER/parallel.sh 4 in out $OPTIONS && cmp want out && ls -d out*
+      $CLUSTER/parallel.sh 4 in out $OPTIONS && echo nothing to do]]
+    assert.are.same({ "137\nout\nnothing to do\n", 0 }, { text, status })
+  end)
+
+  it("slurm.sh: a task that is killed goes on when it is queued again", function()
+    local text, status = bash [[
+      VICTIMS=out.2
+      export PERIGEE_RECIPES=$CLUSTER/.. SLURM_CPUS_PER_TASK=1 SLURM_ARRAY_TASK_ID
+      task() { SLURM_ARRAY_TASK_ID=$1; $CLUSTER/slurm.sh 3 in out $OPTIONS; echo $?; }
+      task 1; task 2; task 3
+      $CLUSTER/join.sh 3 in out
+      task 2; task 1
+      $CLUSTER/join.sh 3 in out && cmp want out && ls -d killed* out*]]
+    text = text:gsub("[^\n]*Killed[^\n]*\n", "")
+    assert.are.equal("0\n137\n0\njoin.sh: out.2 is not there yet\n0\n0\nkilled.out.2\nout\n", text)
+    assert.are.equal(0, status)
+  end)
+
+  it("join.sh counts", function()
+    local text, status = bash "head -n 5 want > out.1; head -n 7 want > out.2; $CLUSTER/join.sh 2 in out"
+    assert.are.same({ "join.sh: in has 4000 lines, the parts have 12 answers\n", 1 }, { text, status })
+  end)
+end)
