@@ -20,7 +20,6 @@ local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"
 local plan = require "perigee.plan"
 local safetensors = require "perigee.safetensors"
-local tensor = require "perigee.tensor"
 local ffi = require "ffi"
 local raise = pgee.raise
 
@@ -179,52 +178,16 @@ function Artifact:lower(head)
   return result
 end
 
----- Its tokenizer -----------------------------------------------------------------------------------------------------
-
-local FILES = {
-  tokenizer = "tokenizer.json", vocabulary = "vocab.txt", tokenizer_config = "tokenizer_config.json",
-  special_tokens = "special_tokens_map.json", sentence_config = "sentence_bert_config.json",
-}
-
---- For save: adds what the tokenizer is made of to a table of tensors.
-function artifact.put_tokenizer(tensors, model)
-  local files = model.checkpoint.files
-  for key, name in pairs(files and FILES or {}) do
-    local text = files[key] and json.text(files[key])
-    if text and #text > 0 then
-      local t = tensor.new("U8", #text)
-      ffi.copy(t:pointer(), text, #text)
-      tensors["tokenizer/" .. name] = t
-    end
-  end
-end
-
-function artifact.get_tokenizer(self)
-  local folder = os.tmpname()
-  os.remove(folder)
-  pgee.make_folder(folder)
-  for _, name in pairs(FILES) do
-    local ok, t = pcall(tensor_of, self, "tokenizer/" .. name)
-    if ok then
-      local file = io.open(folder .. "/" .. name, "wb")
-      file:write(ffi.string(t:pointer(), #t))
-      file:close()
-    end
-  end
-  local ok, result = pcall(require("perigee.tokenizer").load, folder)
-  for _, name in pairs(FILES) do
-    os.remove(folder .. "/" .. name)
-  end
-  os.remove(folder)
-  return ok and result or error(result, 0)
-end
-
 ---- What it says ------------------------------------------------------------------------------------------------------
 
---- The tokenizer that the model had when it was saved.
+--- The tokenizer that the model had when it was saved; it runs from the file.
 function Artifact:tokenizer()
   if not self.tokens_of then
-    self.tokens_of = artifact.get_tokenizer(self)
+    local ok, result = pcall(tensor_of, self, "tokenizer")
+    if not ok then
+      fail(self, "it was saved without a tokenizer, which its model had not or not a usable one; inputs are { ids = }")
+    end
+    self.tokens_of = require("perigee.tokenizer").from_image(result)
   end
   return self.tokens_of
 end
@@ -273,8 +236,8 @@ local function select_kernels(self, given)
   return self.choices
 end
 
---- a:select(options): times the kernels of its linears on this machine and uses what is faster; the bits stay. Opening never times
--- and takes our own. The options are those of passes/select.lua's run. Returns what it chose.
+--- a:select(options): times the kernels of its linears on this machine and uses what is faster; the bits stay. Opening never
+-- times and takes our own. The options are those of passes/select.lua's run. Returns what it chose.
 function Artifact:select(given)
   local choices = raise(select_kernels, self, given)
   return choices

@@ -266,7 +266,8 @@ local function save(path, given)
     metadata["plan." .. head] = json.canonical(plan_of(given, head, store))
   end
   metadata.model = json.canonical(model_of(model, heads)) -- after the heads, which read what they need of config.json
-  artifact.put_tokenizer(store.tensors, model)
+  local has_tokenizer, own = pcall(model.tokenizer, model) -- a model that takes ids alone need have none
+  store.tensors.tokenizer = has_tokenizer and own:image() or nil
   safetensors.write(path, store.tensors, metadata)
 end
 

@@ -78,7 +78,7 @@ describe("a fresh process", function()
     local path = artifacts.save(q)
     q:release()
     model:release()
-    -- Reads the whole file, so that all of it is in memory, runs, and says what it has in bytes when it is told to.
+    -- Reads the whole file, so that all of it is in memory, runs, says what it has in bytes when it is told to, and stays.
     local script = ([[
       local perigee = require "perigee"
       local a = perigee.open(%q, { verify = true })
@@ -90,15 +90,20 @@ describe("a fresh process", function()
         local text = io.open "/proc/self/smaps_rollup":read "*a"
         print(value(text, "Rss"), value(text, "Pss"), a:memory().file, a:memory().workspace)
       end
+      local function wait(path)
+        while not io.open(path) do os.execute "sleep 0.02" end
+      end
       print "ready"
-      while not io.open %q do os.execute "sleep 0.05" end
+      wait %q
       say()
+      wait %q
     ]])
     local function measured(count)
-      local go, pipes, lines = files.write "", {}, {}
+      local go, leave, pipes, lines = files.write "", files.write "", {}, {}
       os.remove(go)
+      os.remove(leave)
       for i = 1, count do
-        pipes[i] = start(script:format(path, go))
+        pipes[i] = start(script:format(path, go, leave))
         assert.equal("ready", pipes[i]:read "*l")
       end
       assert(io.open(go, "w")):close()
@@ -108,10 +113,8 @@ describe("a fresh process", function()
           line[#line + 1] = tonumber(word)
         end
         lines[i] = { rss = line[1], pss = line[2], file = line[3], workspace = line[4] }
-        if i == 1 then
-          os.execute "sleep 0.2" -- the others measure while all are there
-        end
       end
+      assert(io.open(leave, "w")):close() -- all were there while each measured
       for _, pipe in ipairs(pipes) do
         pipe:close()
       end
