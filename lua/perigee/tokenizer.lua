@@ -18,9 +18,6 @@
 -- supported is an error that names it.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
-local checkpoint = require "perigee.checkpoint"
-local definition = require "perigee.tokenizer.definition"
-local files = require "perigee.tokenizer.files"
 local options = require "perigee.options"
 local tensor = require "perigee.tensor"
 local C, check = pgee.C, pgee.check
@@ -57,9 +54,10 @@ function M.load(from)
   if type(from) ~= "string" and (type(from) ~= "table" or not from.tokenizer_files) then
     error(("load: argument 1 is %s, expected a checkpoint or the path of its folder"):format(pgee.describe(from)), 2)
   end
-  local c = type(from) == "string" and checkpoint.tokenizer(from) or from
-  local file, path, special = files.read(c)
-  local d, held = definition.of(file, path, special)
+  -- Loaded here: an image needs none of them.
+  local c = type(from) == "string" and require("perigee.checkpoint").tokenizer(from) or from
+  local file, path, special = require("perigee.tokenizer.files").read(c)
+  local d, held = require("perigee.tokenizer.definition").of(file, path, special)
   local status = C.pgee_tokenizer_new(out, d)
   held.done = true -- and alive until here
   if status ~= C.PGEE_OK then
