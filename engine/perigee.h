@@ -76,7 +76,8 @@ int pgee_cpu_peak(int what, int tries, double *per_second);
 
 /* ---- Threads ------------------------------------------------------------------------------------------------------ */
 
-/* Threads that a run uses: PERIGEE_THREADS, or one for each physical core in the affinity mask, capped by the cgroup quota. */
+/* Threads that a run uses at most: PERIGEE_THREADS, or one for each physical core in the affinity mask, capped by the cgroup's
+ * quota. */
 int pgee_threads(int *threads);
 /* 1 to 256. */
 int pgee_threads_set(int threads);

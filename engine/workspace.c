@@ -8,6 +8,7 @@
 
 #include "memory.h"
 #include "numbers.h"
+#include "pace.h"
 #include "plan.h"
 #include "status.h"
 
@@ -15,7 +16,8 @@ struct pgee_workspace {
   pgee_tensor *memory; /* that this lies in */
   pgee_plan *plan;
   capacity room;
-  int threads; /* that there is scratch for */
+  int threads;    /* that there is scratch for */
+  pace paces[32]; /* of batches of 1 token, 2 to 3, 4 to 7, ... */
   int64_t scratch_bytes;
   pgee_tensor *tensors; /* [buffers] */
   void **args;          /* [steps] */
@@ -218,6 +220,19 @@ static void set_rows(pgee_workspace *w, const pgee_batch *batch) {
     w->tensors[i].shape[0] = rows_in(&w->tensors[i], batch->T, batch->B, batch->R);
 }
 
+static int run_paced(pgee_workspace *w, const pgee_batch *batch, double *seconds) {
+  pace *p = &w->paces[31 - __builtin_clz((unsigned)batch->T)];
+  int most;
+  TRY(pgee_threads(&most));
+  most = most < w->threads ? most : w->threads;
+  int threads = pace_threads(p, most, !seconds);
+  double began = pgee_seconds();
+  TRY(team_run(run_steps, &(run){w, seconds}, threads, batch, w->scratch, w->scratch_bytes));
+  if (!seconds)
+    pace_took(p, most, pgee_seconds() - began, w->plan->step_count, batch->T);
+  return PGEE_OK;
+}
+
 int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *seconds) {
   NEED(w, batch);
   TRY(check_batch(w, batch));
@@ -225,7 +240,7 @@ int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *s
     return fail(PGEE_INTERRUPTED, "interrupted before the first step");
   set_rows(w, batch);
   if (batch->T > 0)
-    return team_run(run_steps, &(run){w, seconds}, w->threads, batch, w->scratch, w->scratch_bytes);
+    return run_paced(w, batch, seconds);
   for (int64_t i = 0; seconds && i < w->plan->step_count; i++)
     seconds[i] = 0;
   return PGEE_OK;

@@ -128,7 +128,9 @@ describe("attention of some queries", function()
 
   it("gives the rows that it gives among all", function()
     local bias = engine.matrix(HEADS, 2 * batch.S - 1, 8)
-    for _, case in ipairs { { qkv, false }, { qkv, true }, { q8, false }, { q8, true }, { qkv, false, bias }, { q8, true, bias } } do
+    for _, case in ipairs {
+      { qkv, false }, { qkv, true }, { q8, false }, { q8, true }, { qkv, false, bias }, { q8, true, bias },
+    } do
       local x, quantized, own = unpack(case, 1, 3)
       local whole = attend(x, "all", batch.T, quantized, own):totable()
       for _, queries in ipairs { "first", "marked" } do

@@ -87,6 +87,7 @@ describe("huge pages", function()
       q:release()
       assert.equal(0, (packed.huge_pages()))
     end
-    assert.error_matches(function() model:quantize { pages = "large" } end, 'pages is "large", expected "normal" or "huge"', 1, true)
+    assert.error_matches(function() model:quantize { pages = "large" } end, 'pages is "large", expected "normal" or "huge"', 1,
+      true)
   end)
 end)
