@@ -101,35 +101,8 @@ local function fail(where, ...)
   error(("%s: "):format(where) .. string.format(...), 0)
 end
 
--- Which text each token is of, where the tokenizer does not say: special tokens come from no text, and stand between them.
-local function sequences_of(e)
-  local list, breaks = {}, 0
-  for i, offset in ipairs(e.offsets) do
-    local special = offset[1] == offset[2]
-    breaks = breaks + (special and 1 or 0)
-    list[i] = special and 0 or math.min(math.max(breaks, 1), 2)
-  end
-  return list
-end
-
--- Which word each token belongs to, where the tokenizer does not say: WordPiece's pieces tell.
-local function words_of(e, tokenizer)
-  local prefix, list, word = tokenizer.options and tokenizer.options.prefix, {}, 0
-  for i, id in ipairs(prefix and e.ids or {}) do
-    local piece = tokenizer:piece(id)
-    if e.sequences[i] ~= 0 then
-      word = word + (#piece > #prefix and piece:sub(1, #prefix) == prefix and 0 or 1)
-      list[i] = word
-    end
-  end
-  return prefix and list
-end
-
 local function encode(batch, a, b, max_tokens)
-  local tokenizer = batch.model:tokenizer()
-  local e = tokenizer:encode(a, b, max_tokens and { max_tokens = max_tokens } or nil)
-  e.sequences = e.sequences or sequences_of(e)
-  e.words = e.words or batch.keep and words_of(e, tokenizer) or nil
+  local e = batch.model:tokenizer():encode(a, b, max_tokens and { max_tokens = max_tokens } or nil)
   e.texts = { a, b }
   return e
 end
@@ -278,30 +251,6 @@ end
 
 local WORDS = { words = true }
 
--- What tok:encode_words returns, from the encodings of words alone.
-local function join_words(batch, list)
-  local e = { ids = {}, types = {}, offsets = {}, sequences = {}, words = {} }
-  local function append(from, i, word)
-    local n = #e.ids + 1
-    e.ids[n], e.types[n], e.offsets[n] = from.ids[i], from.types[i], from.offsets[i]
-    e.sequences[n], e.words[n] = from.sequences[i], word
-  end
-  local frame = encode(batch, "")
-  append(frame, 1)
-  for w, word in ipairs(list) do
-    local own = encode(batch, word)
-    for i = 1, #own.ids do
-      if own.sequences[i] == 1 then
-        append(own, i, w)
-      end
-    end
-  end
-  for i = 2, #frame.ids do
-    append(frame, i)
-  end
-  return e
-end
-
 function add.words(batch, input, where)
   check_keys(input, WORDS, where)
   if type(input.words) ~= "table" then
@@ -312,8 +261,7 @@ function add.words(batch, input, where)
       fail(where, "words[%d] is %s, expected a string", i, pgee.describe(word))
     end
   end
-  local tokenizer = batch.model:tokenizer()
-  local e = tokenizer.encode_words and tokenizer:encode_words(input.words) or join_words(batch, input.words)
+  local e = batch.model:tokenizer():encode_words(input.words)
   e.list = input.words
   add_encoding(batch, e, how_of(batch), where)
 end

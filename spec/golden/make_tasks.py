@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes spec/golden/tasks: small checkpoints with heads (random weights, fixed seeds), and what the reference library's pipelines answer.
 
-  make_tasks.py        tasks/NAME/ and tasks/NAME/answers.json for nli, cross, qa, ner, mlm, sentence
+  make_tasks.py        tasks/NAME/ and tasks/NAME/answers.json for nli, cross, qa, ner, mlm, sentence; of other tokenizers than
+                       WordPiece for roberta-qa, roberta-ner, roberta-mlm (byte-level BPE), xlmr-qa, xlmr-ner, xlmr-mlm (Unigram)
 
 pip install torch==2.15.0 transformers==5.24.0 sentence-transformers==6.2.0 tokenizers safetensors numpy. answers.json is a list of
 { "given": what the task is given, "options": options as Perigee calls them, "answer": as the reference gives it, "from": what gave it }.
@@ -9,7 +10,7 @@ pip install torch==2.15.0 transformers==5.24.0 sentence-transformers==6.2.0 toke
 transformers 5 has no question-answering pipeline any more. `answer_question` below does what the documentation of version 4
 describes: windows by the tokenizer's own stride, a softmax over the context's tokens and [CLS] in each window, the product of the
 two probabilities, spans of at most so many tokens, word boundaries on request, and the least product for [CLS] as "no answer".
-Answers that are the same stretch of the context count once, with the best score.
+Answers that are the same stretch of the context count once, with the best score; a word that a window cuts is whole all the same.
 """
 import json, os, shutil, sys, warnings
 
@@ -18,8 +19,10 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
+import transformers
+from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, decoders, processors, trainers
 from transformers import (AutoTokenizer, BertConfig, BertForMaskedLM, BertForQuestionAnswering, BertForSequenceClassification,
-                          BertForTokenClassification, BertModel, pipeline)
+                          BertForTokenClassification, BertModel, PreTrainedTokenizerFast, pipeline)
 
 warnings.filterwarnings("ignore")
 HERE = os.path.dirname(os.path.abspath(__file__)) + "/tasks"
@@ -61,6 +64,59 @@ def checkpoint(name, seed, cls, labels=None, gain=4.0, extra=None):
         f.write("".join(w + "\n" for w in VOCABULARY))
     make.write_json(f"{folder}/tokenizer_config.json", {"do_lower_case": True, "model_max_length": LIMIT, "tokenizer_class": "BertTokenizer"})
     return folder, model, AutoTokenizer.from_pretrained(folder)
+
+
+def other_tokenizer(kind):
+    """A small tokenizer of the form that RoBERTa's (trained on the texts) or XLM-R's has (of the texts' words and letters)."""
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    texts = TEXTS + [" ".join(w for w in make.WORDS if w.isalpha())] * 3
+    if kind == "roberta":
+        t = Tokenizer(models.BPE())
+        t.pre_tokenizer, t.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+        t.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=420, special_tokens=special, show_progress=False,
+                                                         initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+        t.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True, add_prefix_space=False)
+    else:
+        words = ["▁" + w for w in make.WORDS if w.isalpha()] + [w[2:] for w in make.WORDS if w.startswith("##")]
+        letters = sorted(set("".join(texts)) - {" "}) + ["▁"]
+        pieces = list(dict.fromkeys(words + letters))
+        t = Tokenizer(models.Unigram([(s, 0.0) for s in special] + [(p, -4 - 0.02 * i - (6 if p in letters else 0)) for i, p in enumerate(pieces)],
+                                     unk_id=3))
+        t.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace("  ", " ")])
+        t.pre_tokenizer, t.decoder = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace()]), decoders.Metaspace()
+        t.post_processor = processors.TemplateProcessing(single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>",
+                                                         special_tokens=[("<s>", 0), ("</s>", 2)])
+    t.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    return PreTrainedTokenizerFast(tokenizer_object=t, bos_token="<s>", cls_token="<s>", sep_token="</s>", eos_token="</s>", unk_token="<unk>",
+                                   pad_token="<pad>", mask_token=AddedToken("<mask>", lstrip=True), model_max_length=LIMIT)
+
+
+def other_checkpoint(kind, name, seed, end, labels=None, gain=4.0):
+    """The same as checkpoint, of RoBERTa or XLM-R."""
+    folder = f"{HERE}/{name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    tok = other_tokenizer(kind)
+    names = {i: n for i, n in enumerate(labels or ["LABEL_0", "LABEL_1"])}
+    config = getattr(transformers, {"roberta": "RobertaConfig", "xlmr": "XLMRobertaConfig"}[kind])(
+        vocab_size=len(tok), hidden_size=32, num_attention_heads=4, intermediate_size=48, num_hidden_layers=1, max_position_embeddings=66,
+        type_vocab_size=1, id2label=names, label2id={n: i for i, n in names.items()}, attn_implementation="eager")
+    model = getattr(transformers, {"roberta": "Roberta", "xlmr": "XLMRoberta"}[kind] + end)(config).eval()
+    rng = np.random.default_rng(seed)
+    state = {n: w * (gain if n.startswith(("classifier", "qa_outputs")) else 1) for n, w in make.random_weights(rng, model, {}).items()}
+    for tied in ("lm_head.decoder.weight", "lm_head.decoder.bias"):
+        state.pop(tied, None)
+    state = {n: w.to(torch.float16) for n, w in state.items()}
+    model.load_state_dict({n: w.float() for n, w in state.items()}, strict=False)
+    model.tie_weights()
+    save_file(state, f"{folder}/model.safetensors", metadata={"format": "pt"})
+    kept = {k: v for k, v in config.to_dict().items() if k in (
+        "vocab_size hidden_size num_attention_heads intermediate_size num_hidden_layers max_position_embeddings hidden_act "
+        "type_vocab_size layer_norm_eps model_type pad_token_id tie_word_embeddings").split()}
+    kept.update(architectures=[type(model).__name__], id2label={str(k): v for k, v in names.items()}, label2id=config.label2id)
+    make.write_json(f"{folder}/config.json", kept)
+    tok.save_pretrained(folder)
+    return folder, model, tok
 
 
 def plain(value):
@@ -127,9 +183,10 @@ def cross():
 def answer_question(model, tok, question, context, best, tokens, stride, longest, no_answer, whole_words):
     enc = tok(question, context, truncation="only_second", max_length=tokens, stride=stride, return_overflowing_tokens=True,
               return_offsets_mapping=True, padding=True)
-    found, null = {}, None
+    whole, (found, null) = tok([question], [context], truncation=False), ({}, None)
     for i in range(len(enc["input_ids"])):
-        given = {k: torch.tensor([enc[k][i]]) for k in ("input_ids", "attention_mask", "token_type_ids")}
+        given = {k: torch.tensor([enc[k][i]]) for k in ("input_ids", "attention_mask", "token_type_ids") if k in enc and (
+            k != "token_type_ids" or model.config.type_vocab_size > 1)}
         with torch.no_grad():
             out = model(**given)
         allowed = np.array([s == 1 for s in enc.sequence_ids(i)])
@@ -146,8 +203,8 @@ def answer_question(model, tok, question, context, best, tokens, stride, longest
                 if allowed[e]:
                     begin, end = enc["offset_mapping"][i][s][0], enc["offset_mapping"][i][e][1]
                     if whole_words:
-                        begin = enc.word_to_chars(i, enc.token_to_word(i, int(s)), 1).start
-                        end = enc.word_to_chars(i, enc.token_to_word(i, int(e)), 1).end
+                        begin = whole.word_to_chars(0, enc.token_to_word(i, int(s)), 1).start
+                        end = whole.word_to_chars(0, enc.token_to_word(i, int(e)), 1).end
                     score = float(p[0][s] * p[1][e])
                     found[begin, end] = max(found.get((begin, end), 0), score)
     answers = [{"score": v, "start": k[0], "end": k[1], "answer": context[k[0]:k[1]]} for k, v in found.items()]
@@ -156,21 +213,24 @@ def answer_question(model, tok, question, context, best, tokens, stride, longest
     return sorted(answers, key=lambda a: -a["score"])[:best]
 
 
-def qa():
-    folder, model, tok = checkpoint("qa", 13, BertForQuestionAnswering)
+def qa(made=None):
+    folder, model, tok = made or checkpoint("qa", 13, BertForQuestionAnswering)
     rows = []
     for question in ("how many people?", "what?"):
         for context in TEXTS:
-            for options in ({}, {"best": 3}, {"best": 4, "no_answer": True}, {"tokens": 20, "stride": 6, "best": 3}, {"longest": 2, "best": 2},
-                            {"whole_words": True, "best": 3, "tokens": 24, "stride": 5}):
+            for options in ({}, {"best": 3}, {"best": 4, "no_answer": True}, {"tokens": 34 if made else 20, "stride": 6, "best": 3}, {"longest": 2, "best": 2},
+                            {"whole_words": True, "best": 3, "tokens": 36 if made else 24, "stride": 5}):
                 o = {"best": 1, "tokens": LIMIT, "stride": 10, "longest": 30, "no_answer": False, "whole_words": False, **options}
                 out = answer_question(model, tok, question, context, **o)
                 rows.append(({"question": question, "context": context}, {**options, "stride": o["stride"]}, out, "question answering, version 4"))
     write(folder, rows)
 
 
-def ner():
-    folder, model, tok = checkpoint("ner", 14, BertForTokenClassification, ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC"], gain=3)
+TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC"]
+
+
+def ner(made=None):
+    folder, model, tok = made or checkpoint("ner", 14, BertForTokenClassification, TAGS, gain=3)
     tagger, rows = pipeline("token-classification", model=model, tokenizer=tok), []
     for text in TEXTS:
         for how in ("none", "simple", "first", "average", "max"):
@@ -189,11 +249,14 @@ def ner():
     write(folder, rows)
 
 
-def mlm():
-    folder, model, tok = checkpoint("mlm", 15, BertForMaskedLM)
+def mlm(made=None):
+    folder, model, tok = made or checkpoint("mlm", 15, BertForMaskedLM)
     filler, rows = pipeline("fill-mask", model=model, tokenizer=tok), []
     for text in ("how many [MASK] can see the water?", "un[MASK] things [MASK] people, day by [MASK].", "[MASK]", "Hötter 🙂 [MASK]!"):
+        text = text.replace("[MASK]", tok.mask_token)
         for options in ({}, {"best": 2}, {"best": 3, "targets": ["water", "people", "the", "day"]}):
+            if "targets" in options and made:
+                options = {"best": 3, "targets": [tok.convert_ids_to_tokens(i) for i in (20, 40, 60, 80)]}
             out = filler(text, top_k=options.get("best", 5), **({"targets": options["targets"]} if "targets" in options else {}))
             rows.append((text, options, out if isinstance(out[0], list) else [out], "fill-mask"))
     write(folder, rows)
@@ -221,6 +284,13 @@ def sentence():
     write(folder, rows)
 
 
+def others():
+    for seed, kind in (21, "roberta"), (31, "xlmr"):
+        qa(other_checkpoint(kind, f"{kind}-qa", seed, "ForQuestionAnswering"))
+        ner(other_checkpoint(kind, f"{kind}-ner", seed + 1, "ForTokenClassification", TAGS, gain=3))
+        mlm(other_checkpoint(kind, f"{kind}-mlm", seed + 2, "ForMaskedLM"))
+
+
 if __name__ == "__main__":
-    for f in [globals()[n] for n in sys.argv[1:]] or [nli, cross, qa, ner, mlm, sentence]:
+    for f in [globals()[n] for n in sys.argv[1:]] or [nli, cross, qa, ner, mlm, sentence, others]:
         f()

@@ -55,6 +55,13 @@ local function each(name, from, f)
   assert.is_true(count > 0)
 end
 
+-- The same of the checkpoints with a head: of BERT, of RoBERTa with byte-level BPE, of XLM-R with Unigram.
+local function of_all(head, from, f)
+  for _, kind in ipairs { "", "roberta-", "xlmr-" } do
+    each(kind .. head, from, f)
+  end
+end
+
 describe("classify", function()
   it("has the scores of the text-classification pipeline: softmax, sigmoid, none; texts and pairs; truncated", function()
     each("nli", "text-classification", function(model, given, options, want, what)
@@ -120,7 +127,7 @@ end)
 
 describe("qa", function()
   it("has the answers of the question-answering pipeline: windows, n-best, no answer, whole words, places", function()
-    each("qa", nil, function(model, given, options, want, what)
+    of_all("qa", nil, function(model, given, options, want, what)
       local got = model:qa(given, options)
       got = (options.best or 1) == 1 and { got } or got
       assert.are.equal(#want, #got, what)
@@ -138,7 +145,7 @@ end)
 
 describe("ner", function()
   it("has the entities of the token-classification pipeline, by every aggregation", function()
-    each("ner", "token-classification", function(model, given, options, want, what)
+    of_all("ner", "token-classification", function(model, given, options, want, what)
       local got = model:ner(given, options)
       assert.are.equal(#want, #got, what)
       for k, one in ipairs(want) do
@@ -151,7 +158,7 @@ describe("ner", function()
   end)
 
   it("tags words given by their first piece", function()
-    each("ner", "the first piece of a word", function(model, given, options, want, what)
+    of_all("ner", "the first piece of a word", function(model, given, options, want, what)
       local got = model:ner(given, options)
       assert.are.equal(#want, #got, what)
       for k, one in ipairs(want) do
@@ -164,7 +171,7 @@ end)
 
 describe("fill", function()
   it("has the pieces of the fill-mask pipeline, for each mask", function()
-    each("mlm", nil, function(model, given, options, want, what)
+    of_all("mlm", nil, function(model, given, options, want, what)
       local got = model:fill(given, options)
       assert.are.equal(#want, #got, what)
       for m, list in ipairs(want) do

@@ -52,8 +52,7 @@ end
 -- special token at its end.
 local function tokens_of(model, prompt)
   local e = model:tokenizer():encode(prompt)
-  local last = e.offsets[#e.ids]
-  return #e.ids - (last and last[1] == last[2] and 1 or 0)
+  return #e.ids - (e.sequences[#e.ids] == 0 and 1 or 0)
 end
 
 -- The sequences of a chunk as two each: the first `skipped` tokens, and the rest, which is pooled.

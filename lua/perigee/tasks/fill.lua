@@ -97,7 +97,7 @@ end
 -- Whether a piece goes on with the word before it: WordPiece's prefix says that it does; where there is none, pieces that begin a
 -- word are marked (by SentencePiece, or by GPT-2's letter for a space).
 local function goes_on(tokenizer, piece)
-  local prefix = tokenizer.prefix or tokenizer.options and tokenizer.options.prefix
+  local prefix = tokenizer.prefix
   if prefix then
     return #piece > #prefix and piece:sub(1, #prefix) == prefix, piece:sub(#prefix + 1)
   end

@@ -50,7 +50,7 @@ end
 
 -- Whether a token goes on with the word of the one before it.
 local function continues(tokenizer, e, i)
-  local prefix = tokenizer.prefix or tokenizer.options and tokenizer.options.prefix
+  local prefix = tokenizer.prefix
   if prefix then
     local piece = tokenizer:piece(e.ids[i])
     return e.ids[i] ~= tokenizer.unk and #piece > #prefix and piece:sub(1, #prefix) == prefix

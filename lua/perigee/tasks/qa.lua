@@ -58,9 +58,6 @@ end
 
 -- Where each word of the context begins and ends.
 local function word_ends(e)
-  if not e.words then
-    error("qa: whole_words needs a tokenizer that says which word a token is of", 0)
-  end
   local ends = { first = {}, last = {} }
   for i, word in pairs(e.words) do
     if e.sequences[i] == 2 then
