@@ -46,7 +46,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
-.PHONY: bench-open bench-kernels bench-peers bench-cliffs quality bench-pipe kills embed embed-host
+.PHONY: bench-open bench-kernels bench-peers bench-cliffs quality bench-pipe kills embed embed-host spark
 .DELETE_ON_ERROR:
 
 ## make            the library, build/libperigee.so
@@ -226,6 +226,16 @@ $(BUILD)/embed/host: recipes/embed/host.c $(LIB)
 	@echo "  LINK $@"
 	$(QUIET)$(CC) -std=c11 -D_GNU_SOURCE $(OPT) -g -pthread $(WARN) $(CFLAGS) -isystem /usr/include/luajit-2.1 -Iengine $< -o $@ \
 	  -L$(BUILD) -lperigee -lluajit-5.1 -lm -Wl,-rpath,'$$ORIGIN'
+
+## make spark      recipes/cluster/spark.py on a local cluster, of which a worker is killed; installs PySpark, which needs Java
+spark: $(LIB) build/spark/installed
+	PATH=$(abspath build/spark/bin):$$PATH PERIGEE_LIB=$(abspath $(LIB)) build/spark/bin/python spec/support/spark.py \
+	  spec/golden/checkpoints/embedder
+
+build/spark/installed: spec/support/spark.txt
+	python3 -m venv build/spark
+	build/spark/bin/pip install --quiet --requirement $<
+	@touch $@
 
 # ---- Installation -----------------------------------------------------------------------------------------------------
 

@@ -22,4 +22,4 @@ fi
 if [ ! -e "$output.$k" ]; then
   luajit "$recipes/pipe.lua" --input "$output.$k.in" --output "$output.$k" --resume "$@"
 fi
-rm -f "$output.$k.in"
+rm -f "$output.$k.in" "$output.$k.in."*
