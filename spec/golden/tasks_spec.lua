@@ -195,6 +195,19 @@ describe("fill", function()
       end
     end
     model:release()
+    for name, texts in pairs {
+      ["roberta-mlm"] = { ["Ġfirst"] = "Look first, and", ome = "Lookome, and" },
+      ["xlmr-mlm"] = { ["▁each"] = "Look each, and", f = "Lookf, and" },
+    } do
+      model = perigee.load(path(name), { kernel = "auto" })
+      for piece, text in pairs(texts) do
+        assert.are.equal(text, model:fill("Look <mask>, and", { targets = { piece } })[1][1].text)
+      end
+      assert.are.equal(texts["Ġfirst"] and "first!" or "each!", model:fill("<mask>!", {
+        targets = { texts["Ġfirst"] and "Ġfirst" or "▁each" },
+      })[1][1].text)
+      model:release()
+    end
   end)
 end)
 
