@@ -82,16 +82,21 @@ end
 --- Of several windows over one text, the one in which token `i` of the encoding has most to its nearer side: its index. The first
 -- of equals, and of tokens that every window has.
 function windows.widest(list, i)
-  local best, most
-  for k, window in ipairs(list) do
-    if i >= window.from and i <= window.to then
+  local first, best, most = list[1], 1, nil
+  local step = #list > 1 and list[2].from - first.from or 1
+  local from = math.max(math.ceil((i - first.to) / step) + 1, 1) -- windows before this one have ended
+  for k = from, #list do
+    local window = list[k]
+    if i < window.from then
+      break
+    elseif i <= window.to then
       local context = math.min(i - window.from, window.to - i)
-      if not best or context > most then
+      if not most or context > most then
         best, most = k, context
       end
     end
   end
-  return best or 1
+  return best
 end
 
 return windows

@@ -77,6 +77,26 @@ describe("windows", function()
     assert.are.same({ 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 1 }, widest)
   end)
 
+  it("have a token's context right whatever their sizes", function()
+    for count = 1, 30 do
+      for limit = 3, 10 do
+        for stride = 0, 4 do
+          local list = windows.cut(encoding(count), 1, limit, stride)
+          for i = 1, count + 2 do
+            local best, most
+            for k, window in ipairs(list) do
+              local context = math.min(i - window.from, window.to - i)
+              if context >= 0 and (not most or context > most) then
+                best, most = k, context
+              end
+            end
+            assert.are.equal(best or 1, windows.widest(list, i))
+          end
+        end
+      end
+    end
+  end)
+
   it("know the longer text", function()
     assert.are.equal(1, windows.text(encoding(3, 3), "longest"))
     assert.are.equal(2, windows.text(encoding(3, 4), "longest"))
