@@ -89,7 +89,7 @@ describe("multilingual-e5-small", function()
       end
     end
     local texts = { "query: how much protein should a female eat", "query: 南瓜的家常做法", "Grüße aus Zürich" }
-    for _, given in ipairs { inputs, pcall(bert.embed, bert, texts) and texts or nil } do
+    for _, given in ipairs { inputs, texts } do
       assert.is_true(same(bert:embed(given), xlmr:embed(given)))
     end
     local short = { unpack(inputs, 1, 4) }
