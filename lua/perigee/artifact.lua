@@ -281,6 +281,11 @@ function Artifact.__index(self, key)
   return method
 end
 
+-- What __index knows besides methods, for whoever lists names.
+function Artifact.__names(self)
+  return self.file:metadata "settings" and { SETTINGS, { settings = true } } or {}
+end
+
 function Artifact.__newindex(self, key, value)
   if SETTINGS[key] then
     error(READ_ONLY:format(key), 2)

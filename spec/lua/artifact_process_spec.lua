@@ -46,6 +46,20 @@ describe("a fresh process", function()
     end
   end)
 
+  it("needs no definition of the model", function()
+    local config = models.read(models.path "gelu" .. "/config.json"):gsub('"model_type": *"bert"', '"model_type": "mine"')
+    local folder, path = models.variant(models.path "gelu", { ["config.json"] = config }), artifacts.path()
+    local want = run(([[
+      local bert, exact, perigee = require "perigee.models.bert", require "spec.golden.exact", require "perigee"
+      perigee.register_model("mine", { check = bert.check, encoder = bert.encoder, prefix = "bert" })
+      local q = perigee.load(%q):quantize { activations = "dynamic" }
+      q:save %q
+      print(exact.hidden(q, { { ids = { 1, 2, 3 } } }))
+    ]]):format(folder, path))
+    assert.equal(exact.hidden(perigee.open(path), { { ids = { 1, 2, 3 } } }) .. "\n", want)
+    assert.error_matches(function() perigee.load(folder) end, "model_type is the string 'mine'", 1, true)
+  end)
+
   it("starts no thread and loads no other library by opening and answering alone", function()
     local path = artifacts.save(perigee.load(models.path "embedder"):quantize { activations = "dynamic" })
     local text = run(([[

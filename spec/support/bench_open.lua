@@ -4,8 +4,8 @@
 --
 -- Fresh processes, one after another, one thread, the file in the page cache: the least and the median time of each from before
 -- the process is made until it has ended, its text one of at most 16 tokens; and the least CPU time, which others on the machine
--- change less. Without arguments the artifacts are the demo's (MiniLM), and of random weights in the shapes of XLM-R base, with the
--- tokenizer of multilingual-e5-small (250,000 pieces) if `make models` has fetched it, and BERT-large.
+-- change less. Without arguments the artifacts are the demo's (MiniLM), and of random weights in the shapes of XLM-R base, with
+-- the tokenizer of multilingual-e5-small (250,000 pieces) if `make models` has fetched it, and BERT-large.
 local here = arg[0]:match "^(.*)/spec/support/[^/]*$" or "."
 package.path = ("@/lua/?.lua;@/lua/?/init.lua;@/?.lua;"):gsub("@", { ["@"] = here }) .. package.path
 local ffi = require "ffi"
