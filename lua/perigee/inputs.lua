@@ -8,92 +8,13 @@
 --   { ids = { ... }, types = { ... } }        with the special tokens in it, lists or tensors; taken as they are
 -- Functions that take inputs take one, or a list of them. What becomes of a text that is longer than the limit is said by
 -- `long`: "truncate", "error" or "windows" (several sequences), and the batch reports it.
---
--- A batch has n sequences of T tokens in all, sequence i (from 1) of the tokens from starts[i - 1] (from 0) to before starts[i]:
---   count      inputs; n is more where an input became several windows
---   of         the input that each sequence belongs to
---   ids, types, starts   arrays of C
---   single     whether one input was given, not a list
---   truncated  { { input =, dropped = tokens, where = }... }
---   windows    { { input =, windows = how many, stride =, where = }... }: inputs that became more than one
---   parts      if kept: the window (windows.lua) that each sequence is; nil of ids
---   rows, R    marked tokens (batch:mark), ascending
-local ffi = require "ffi"
-local options = require "perigee.options"
+local Batch = require "perigee.batch"
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 local windows = require "perigee.windows"
 
-local Batch = {}
-Batch.__index = Batch
-
-function Batch:__tostring()
-  local function also(list, what)
-    return #list > 0 and (", %d %s"):format(#list, what) or ""
-  end
-  return ("batch of %d inputs, %d tokens%s%s"):format(self.count, self.T, also(self.truncated, "truncated"),
-    also(self.windows, "in windows"))
-end
-
-local int32s = ffi.typeof "int32_t[?]"
-
--- Tokens that windows have in common unless the caller says otherwise: BERT's stride for questions.
+-- Tokens that windows have in common unless the caller says otherwise (BERT's stride for questions), and of a question's window.
 local STRIDE, TOKENS = 128, 384
-
----- Growing arrays ----------------------------------------------------------------------------------------------------
-
-local LONG = { truncate = true, error = true, windows = true }
-local CUT = { longest = true, first = true, second = true }
-
-local function new_batch(model, opts)
-  opts = opts or {}
-  return setmetatable({
-    model = model, -- limit, positions, vocabulary, types, tokenizer()
-    long = opts.long and options.choice(opts.long, LONG, "long", -2),
-    cut = options.choice(opts.cut or "longest", CUT, "cut", -2),
-    limit = math.min(options.integer(opts.tokens, 2, 2 ^ 31 - 1, "tokens", -2) or model.limit, model.limit),
-    tokens = opts.tokens, stride = options.integer(opts.stride, 0, 2 ^ 31 - 1, "stride", -2),
-    keep = opts.keep, prompt = opts.prompt,
-    n = 0, count = 0, T = 0, longest = 0, single = false, of = {},
-    starts = int32s(2), starts_room = 2,
-    ids = int32s(512), types = int32s(512), room = 512,
-    truncated = {}, windows = {}, parts = opts.keep and {} or nil,
-    R = 0, rows = nil,
-  }, Batch)
-end
-
-local function grown(array, used, room)
-  local larger = int32s(room)
-  ffi.copy(larger, array, used * 4)
-  return larger
-end
-
--- Room for `count` more tokens and one more sequence.
-local function reserve(batch, count)
-  if batch.T + count > batch.room then
-    batch.room = math.max(batch.room * 2, batch.T + count)
-    batch.ids, batch.types = grown(batch.ids, batch.T, batch.room), grown(batch.types, batch.T, batch.room)
-  end
-  if batch.n + 2 > batch.starts_room then
-    batch.starts_room = batch.starts_room * 2
-    batch.starts = grown(batch.starts, batch.n + 1, batch.starts_room)
-  end
-end
-
--- Ends a sequence that has been written behind the others.
-local function finish(batch, length, part)
-  if batch.model.types == 1 then -- a model with one type has none for the second text
-    ffi.fill(batch.types + batch.T, length * 4)
-  end
-  batch.n = batch.n + 1
-  batch.T = batch.T + length
-  batch.longest = math.max(batch.longest, length)
-  batch.starts[batch.n] = batch.T
-  batch.of[batch.n] = batch.count
-  if batch.parts then
-    batch.parts[batch.n] = part or false
-  end
-end
 
 ---- Texts -------------------------------------------------------------------------------------------------------------
 
@@ -105,17 +26,6 @@ local function encode(batch, a, b, max_tokens)
   local e = batch.model:tokenizer():encode(a, b, max_tokens and { max_tokens = max_tokens } or nil)
   e.texts = { a, b }
   return e
-end
-
-local function put(batch, window)
-  local e, length = window.encoding, windows.size(window)
-  reserve(batch, length)
-  local ids, types = batch.ids + batch.T, batch.types + batch.T
-  for t = 0, length - 1 do
-    local i = windows.source(window, t)
-    ids[t], types[t] = e.ids[i], e.types[i]
-  end
-  finish(batch, length, window)
 end
 
 -- The windows of an encoding that is too long. how: { long =, cut =, tokens =, stride =, fixed = }.
@@ -131,20 +41,20 @@ end
 
 local function add_encoding(batch, e, how, where)
   if #e.ids <= how.tokens then
-    return put(batch, windows.whole(e))
+    return batch:put(windows.whole(e))
   elseif how.long == "error" then
     fail(where, 'it has %d tokens, at most %d are taken; long = "truncate" or "windows" takes longer ones', #e.ids, how.tokens)
   end
   local list, stride = cut(e, how, where)
   if how.long == "truncate" then
     table.insert(batch.truncated, { input = batch.count, dropped = #e.ids - windows.size(list[1]), where = where })
-    return put(batch, list[1])
+    return batch:put(list[1])
   end
   if #list > 1 then
     table.insert(batch.windows, { input = batch.count, windows = #list, stride = stride, where = where })
   end
   for _, window in ipairs(list) do
-    put(batch, window)
+    batch:put(window)
   end
 end
 
@@ -160,7 +70,7 @@ end
 -- Texts that need nothing but ids: straight into the arrays.
 local function add_fast(batch, a, b, where)
   local limit = batch.limit
-  reserve(batch, limit)
+  batch:reserve(limit)
   local length, dropped = batch.model:tokenizer():encode_into(batch.ids + batch.T, batch.types + batch.T, limit, a, b)
   if dropped > 0 then
     if how_of(batch).long ~= "truncate" or batch.cut ~= "longest" then
@@ -168,7 +78,7 @@ local function add_fast(batch, a, b, where)
     end
     table.insert(batch.truncated, { input = batch.count, dropped = dropped, where = where })
   end
-  finish(batch, length)
+  batch:finish(length)
 end
 
 local function add_kept(batch, a, b, where)
@@ -296,12 +206,12 @@ function add.ids(batch, input, where)
   end
   check_integers(ids, "ids", model.vocabulary, where)
   check_integers(types or {}, "types", model.types, where)
-  reserve(batch, #ids)
+  batch:reserve(#ids)
   for i = 1, #ids do
     batch.ids[batch.T + i - 1] = tonumber(ids[i])
     batch.types[batch.T + i - 1] = types and tonumber(types[i]) or 0
   end
-  finish(batch, #ids)
+  batch:finish(#ids)
 end
 
 -- What each form is called in errors.
@@ -359,61 +269,15 @@ function Batch:add(input, where, forms)
   add[form](self, input, where)
 end
 
---- Marks tokens: a list of their places in the batch, from 0, ascending.
-function Batch:mark(rows)
-  self.R, self.rows = #rows, int32s(#rows, rows)
-  return self
-end
-
---- Sequences first to last (from 0, last excluded) as runs of at most `budget` tokens, or one sequence where that alone is
--- longer.
-function Batch:chunks(budget)
-  local first = 0
-  return function()
-    if first >= self.n then
-      return nil
-    end
-    local from, last = first, first + 1
-    while last < self.n and self.starts[last + 1] - self.starts[from] <= budget do
-      last = last + 1
-    end
-    first = last
-    return from, last
-  end
-end
-
---- Of each input in order its sequences, first to last (from 1, both included): for input, first, last in batch:groups() do
-function Batch:groups()
-  local next_sequence = 1
-  return function()
-    local first = next_sequence
-    if first > self.n then
-      return nil
-    end
-    while next_sequence <= self.n and self.of[next_sequence] == self.of[first] do
-      next_sequence = next_sequence + 1
-    end
-    return self.of[first], first, next_sequence - 1
-  end
-end
-
 local inputs = {}
 
---- An empty batch for a model. opts:
---   long     "truncate" (default), "error" or "windows" (default for questions)
---   cut      which text of a pair is cut: "longest" (truncating takes from the longer one token by token, as the reference does),
---            "first", "second"
---   tokens   of a sequence at most; the model's limit
---   stride   tokens that windows have in common; 128, but at most a quarter of `tokens`
---   keep     whether to keep what each sequence was made of
---   prompt   goes before every text
--- Questions are cut into windows of 384 tokens with a stride of 128 unless the options say otherwise.
-inputs.new = new_batch
+--- An empty batch for a model; opts: batch.lua says.
+inputs.new = Batch.new
 
---- All inputs as one batch: one, or a list. opts: as above, and forms = the forms that are taken (all), name(i) = what input i of
--- a list is called in errors.
+--- All inputs as one batch: one, or a list. opts: those of batch.lua, and forms = the forms that are taken (all), name(i) = what
+-- input i of a list is called in errors.
 function inputs.batch(model, given, what, opts)
-  local ok, batch = pcall(new_batch, model, opts)
+  local ok, batch = pcall(Batch.new, model, opts)
   if not ok then
     error(("%s: %s"):format(what, batch), 0)
   end
