@@ -76,7 +76,8 @@ for _, name in ipairs(models.small) do
     end)
 
     -- A value that lies within a float's last bits of the middle between two codes may round to either, and what follows differs
-    -- by a step of the quantizer: such sequences are at 36 to 57 dB, all others at over 100.
+    -- by a step of the quantizer: such sequences are at 35 to 90 dB, all others at over 100. GELU in pieces, of which only u8 is
+    -- kept, adds to such values: it leaves gelu-tanh in static none that is free of them.
     for _, activations in ipairs { "static", "dynamic" } do
       it("is quantized as a simulation of the formulas in the reference library: " .. activations, function()
         local own = perigee.load(models.path(name), { kernel = "auto" })
@@ -93,7 +94,7 @@ for _, name in ipairs(models.small) do
           assert.is_true(db > 34, ("sequence %d: %.1f dB"):format(i, db))
           best = math.max(best, db)
         end
-        assert.is_true(best > 100, ("the best sequence: %.1f dB"):format(best))
+        assert.is_true(best > (activations == "static" and 70 or 100), ("the best sequence: %.1f dB"):format(best))
         for _, x in ipairs { q, stats, own } do
           x:release()
         end

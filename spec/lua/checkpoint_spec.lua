@@ -359,7 +359,8 @@ describe("perigee.checkpoint", function()
       for _, name in ipairs(models.small) do
         local c = checkpoint.open(models.path(name))
         local word = c:tensor "embeddings.word_embeddings.weight"
-        assert.same({ c.config.vocab_size, c.config.hidden_size or c.config.dim }, word.shape) -- dim: DistilBERT's word for it
+        local config = c.config -- dim: DistilBERT's word for it; embedding_size: ELECTRA's, where they are narrower
+        assert.same({ config.vocab_size, config.embedding_size or config.hidden_size or config.dim }, word.shape)
         assert.is_nil(word:first_nonfinite())
         assert.equal(#c:names() - 1, #c:unused())
       end

@@ -30,7 +30,7 @@ describe("config", function()
       { { intermediate_size = 32769 }, "intermediate_size is 32769" },
       { { layer_norm_eps = 0 }, "layer_norm_eps is 0, expected a number above 0 and below 1" },
       { { layer_norm_eps = 0 / 0 }, "expected a number above 0 and below 1" },
-      { { hidden_act = "silu" }, "hidden_act is the string 'silu', expected gelu, gelu_new, gelu_pytorch_tanh, relu" },
+      { { hidden_act = "mish" }, "hidden_act is the string 'mish', expected gelu, gelu_accurate, gelu_fast, gelu_new" },
       { { hidden_act = "gelu_nwe" }, '(did you mean "gelu_new"?)' },
       { { position_embedding_type = "relative_key" }, "'relative_key', expected absolute" },
       { { is_decoder = true }, "is_decoder is true, expected false: only encoders are supported" },
