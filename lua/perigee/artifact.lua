@@ -84,10 +84,14 @@ local function fields(self, given, buffers)
   return args
 end
 
--- Which kernel multiplies a step's weight: what select chose for an INT8 one, or what was saved.
+-- Which kernel multiplies a step's weight: what select chose for an INT8 one; else what was saved, which for FP32 may be oneDNN,
+-- where there is one.
 local function kernel_of(self, args)
   local choice = self.choices and args.w and args.w.dtype == "s8" and self.choices.shapes[("%d x %d"):format(args.w.N, args.w.K)]
-  return choice and choice.kernel or args.kernel
+  if choice then
+    return choice.kernel
+  end
+  return (args.kernel ~= "onednn" or pgee.C.pgee_onednn_version() ~= nil) and args.kernel or "auto"
 end
 
 -- What explain reads: lowered.linears and lowered.attentions as passes/lower.lua makes them.
@@ -131,7 +135,7 @@ local function build(self, saved)
       error(("step %d is %s, which is no operator"):format(i, json.describe(name)), 0)
     end
     args_of[i] = fields(self, expect("an operator's fields", step[2], "table"), buffers)
-    args_of[i].kernel = kernel_of(self, args_of[i])
+    args_of[i].kernel = name == "linear" and kernel_of(self, args_of[i]) or args_of[i].kernel
     p[name](p, args_of[i])
   end
   for name, index in pairs(expect("outputs", saved.outputs, "table")) do

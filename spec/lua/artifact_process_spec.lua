@@ -60,6 +60,16 @@ describe("a fresh process", function()
     assert.error_matches(function() perigee.load(folder) end, "model_type is the string 'mine'", 1, true)
   end)
 
+  it("does without oneDNN, which the FP32 model that was saved had", function()
+    local model = perigee.load(models.path "gelu")
+    local text = run(([[
+      local exact, perigee = require "spec.golden.exact", require "perigee"
+      print(exact.hidden(perigee.open %q, { { ids = { 1, 2, 3 } } }))
+    ]]):format(artifacts.save(model)), "PERIGEE_ONEDNN=/nowhere")
+    local plain = perigee.load(models.path "gelu", { kernel = "auto" })
+    assert.equal(exact.hidden(plain, { { ids = { 1, 2, 3 } } }) .. "\n", text)
+  end)
+
   it("starts no thread and loads no other library by opening and answering alone", function()
     local path = artifacts.save(perigee.load(models.path "embedder"):quantize { activations = "dynamic" })
     local text = run(([[
