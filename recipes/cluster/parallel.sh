@@ -2,7 +2,7 @@
 # GNU parallel: a file of lines in N parts, on the cores of this machine, or on many machines that share its folder.
 #
 #   parallel.sh N INPUT OUTPUT [OPTION OF pipe.lua...]
-#   PARALLEL='--sshloginfile nodes.txt --workdir .' parallel.sh 64 texts.jsonl answers.jsonl --model model.safetensors --keep id
+#   PARALLEL="--sshloginfile nodes.txt --workdir ." parallel.sh 64 texts.jsonl answers.jsonl --model model.safetensors --keep id
 #
 # There are as many workers as cores, each with a thread, unless PARALLEL says --jobs and the options --threads. A worker that dies
 # is started again, three times at most, and goes on where it stopped. So does everything if this script is started again.
@@ -15,5 +15,5 @@ n=$1 input=$2 output=$3
 shift 3
 cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ ! -e "$output" ] || exit 0
-parallel --quote --retries 4 "$cluster/shard.sh" '{}' "$n" "$input" "$output" --threads 1 "$@" ::: $(seq "$n")
-"$cluster/join.sh" "$n" "$input" "$output"
+parallel --quote --retries 4 bash "$cluster/shard.sh" '{}' "$n" "$input" "$output" --threads 1 "$@" ::: $(seq "$n")
+bash "$cluster/join.sh" "$n" "$input" "$output"

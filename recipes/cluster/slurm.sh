@@ -9,7 +9,7 @@
 #
 #   cd PERIGEE
 #   sbatch --array=1-64 --parsable recipes/cluster/slurm.sh 64 texts.jsonl answers.jsonl --model model.safetensors --keep id
-#   sbatch --dependency=afterok:JOB --wrap 'recipes/cluster/join.sh 64 texts.jsonl answers.jsonl'
+#   sbatch --dependency=afterok:JOB --wrap 'bash recipes/cluster/join.sh 64 texts.jsonl answers.jsonl'
 #
 # Task K takes part K, with as many threads as it has CPUs. A task whose node fails is queued again by Slurm and goes on where it
 # stopped. What ran out of time, or failed, does so when it is submitted again, alone (--array=7,12) or with all: tasks whose part
@@ -22,4 +22,4 @@ if [ $# -lt 3 ] || [ -z "${SLURM_ARRAY_TASK_ID:-}" ]; then
 fi
 recipes=${PERIGEE_RECIPES:-${SLURM_SUBMIT_DIR:-.}/recipes}
 export PERIGEE_THREADS=${SLURM_CPUS_PER_TASK:-1}
-exec "$recipes/cluster/shard.sh" "$SLURM_ARRAY_TASK_ID" "$@"
+exec bash "$recipes/cluster/shard.sh" "$SLURM_ARRAY_TASK_ID" "$@"

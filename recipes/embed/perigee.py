@@ -36,7 +36,7 @@ local function text(address, length)
   return ffi.string(ffi.cast("const char *", address), length)
 end
 here = text(here, at)
-package.path = ("@/../../lua/?.lua;@/../../lua/?/init.lua;@/../../../../lua/5.1/?.lua;@/../../../../lua/5.1/?/init.lua;")
+package.path = ("@/../../lua/?.lua;@/../../lua/?/init.lua;@/../../../lua/5.1/?.lua;@/../../../lua/5.1/?/init.lua;")
   :gsub("@", (here:gsub("%%", "%%%%"))) .. package.path
 local json, jsonl, perigee = require "perigee.json", require "perigee.jsonl", require "perigee"
 local pgee, tensor = require "perigee.ffi", require "perigee.tensor"

@@ -11,8 +11,6 @@ local top = pipe:read "*l"
 pipe:close()
 
 local embedder = top .. "/" .. models.path "embedder"
-local hard = os.getenv "PERIGEE_HARD" -- sanitizers reserve so much that memory and times say nothing
-
 local dir
 
 -- Runs a script in the spec's folder. Returns what it wrote, both streams, and its status.
@@ -59,6 +57,9 @@ local function texts(count, words)
 end
 
 describe("pipe", function()
+  if os.getenv "PERIGEE_HARD" then
+    return pending "many processes, in which the library does what it does in other specs"
+  end
   local q = perigee.load(models.path "embedder"):quantize { activations = "dynamic" }
 
   before_each(function()
@@ -232,12 +233,12 @@ print("equal")']])
         mkfifo idle; exec 3<> idle
         (trap - INT; exec $EMBED < idle > out1) & idle=$!
         (trap - INT; exec $EMBED --input in --output out2) & busy=$!
-        (trap - INT; exec $EMBED < in) > >(sleep 0.6; cat > out3) & stuck=$!
+        (trap - INT; exec $EMBED < in) > >(sleep 0.6; cat > came; mv came out3) & stuck=$!
         echo '{"text":"x"}' >&3
         until [ -s out1 ] && [ -s out2.part ]; do sleep 0.05; done
         kill -%s $idle $busy $stuck
         for p in $idle $busy $stuck; do wait $p; echo $?; done
-        sleep 0.8
+        until [ -e out3 ]; do sleep 0.05; done
         for f in out1 out2.part out3; do tail -c 1 $f | od -An -c; done
         ls out2 2> /dev/null]]):gsub("%%s", signal))
       assert.are.equal(("%d\n%d\n%d\n  \\n\n  \\n\n  \\n\n"):format(status, status, status), text)
@@ -245,9 +246,6 @@ print("equal")']])
   end
 
   it("stays as large as it was on input without end", function()
-    if hard then
-      return pending "sanitizers keep what was freed"
-    end
     local text, status = bash [[
       yes '{"id":7,"text":"a text of a few words"}' | (echo $BASHPID > pid; exec $EMBED --keep id) | head -n 30000 |
         luajit -e 'local n = 0
