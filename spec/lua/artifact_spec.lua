@@ -437,4 +437,28 @@ describe("an artifact that somebody made up", function()
       end
     end)
   end)
+
+  it("is as harmless when its tokenizer is", function()
+    local _, path = saved "embedder"
+    local made_up, random = artifacts.parts(path), files.random(19)
+    local image, size = made_up.tensors.tokenizer, #made_up.tensors.tokenizer
+    local function once(other)
+      local length = random(4) == 0 and random(size) or size
+      local t = tensor.new("U8", math.max(length, 1))
+      ffi.copy(t:pointer(), image:pointer(), length)
+      local bytes = t:pointer()
+      for _ = 1, 1 + random(8) do
+        bytes[random(random(2) == 0 and math.min(#t, 1024) or #t)] = random(256)
+      end
+      made_up.tensors.tokenizer = t
+      pcall(function()
+        perigee.open(artifacts.write(made_up, other)):embed { "how many people", "Ünïcode, [MASK] and \255" }
+      end)
+    end
+    artifacts.in_memory(function(other)
+      for _ = 1, tonumber(os.getenv "PERIGEE_FUZZ") or 60 do
+        once(other)
+      end
+    end)
+  end)
 end)
