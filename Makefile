@@ -46,7 +46,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
-.PHONY: bench-open bench-kernels bench-peers bench-cliffs quality bench-pipe kills embed embed-host spark
+.PHONY: bench-open bench-tokenizers bench-kernels bench-peers bench-cliffs quality bench-pipe kills embed embed-host spark
 .DELETE_ON_ERROR:
 
 ## make            the library, build/libperigee.so
@@ -190,6 +190,10 @@ bench-kernels: $(LIB) $(SPECLIB)
 ## make bench-peers    times models beside other libraries, which it installs into build/peers; ROWS='minilm:1x32' some
 bench-peers: $(LIB) build/peers/installed
 	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py $(ROWS)
+
+## make bench-tokenizers  tokenizers beside the tokenizers package, one thread, texts of ../shared
+bench-tokenizers: $(LIB) build/peers/installed
+	PERIGEE_LIB=$(abspath $(LIB)) taskset -c $(CPU) build/peers/bin/python spec/support/bench_tokenizers.py
 
 ## make bench-cliffs   whether one token more costs much more: MiniLM, 8 to 4096 tokens
 bench-cliffs: $(LIB)
