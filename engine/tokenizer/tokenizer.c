@@ -437,6 +437,13 @@ static int number_added(added_texts *a, const piece_list *v, trie_builder *b) {
   return PGEE_OK;
 }
 
+/* Whether the text that is shown is the content of a special token: that is how the reference knows one when it decodes. */
+static int is_special(const trie *contents, const added_name *shown, const pgee_tokenizer_definition *d) {
+  int64_t length = 0;
+  int32_t found = shown->bytes > 0 ? trie_longest(contents, TRIE_ROOT, shown->text, shown->bytes, &length) : -1;
+  return found >= 0 && length == shown->bytes && d->added[found].special;
+}
+
 static int fill_added(added_texts *a, const pgee_tokenizer *t, const pgee_tokenizer_definition *d, const piece_list *v, run *r) {
   a->count = d->added_count;
   a->tokens = mem_array(a->count, sizeof *a->tokens);
@@ -459,12 +466,14 @@ static int fill_added(added_texts *a, const pgee_tokenizer *t, const pgee_tokeni
   trie_builder b;
   TRY(trie_new(&b));
   int status = number_added(a, v, &b);
-  trie_free(&b);
+  trie contents = trie_of(&b);
   for (int64_t i = 0; status == PGEE_OK && i < a->count; i++) {
     a->looked_for[i] = a->given[i];
     if (d->added[i].normalized)
       status = normalize_added(t, r, &d->added[i], &a->looked_for[i], &a->kept[i]);
+    a->looked_for[i].special = is_special(&contents, &a->looked_for[i], d);
   }
+  trie_free(&b);
   return status;
 }
 

@@ -52,15 +52,20 @@ static int cut_word(const pgee_tokenizer *t, const char *word, int64_t bytes, ru
   return bpe_cut(&t->bpe, word, bytes, &r->room, &r->pieces);
 }
 
+/* Pieces may have more bytes than their word: bytes of a prefix that byte pair encoding falls back to. */
 static void put_piece(sink *s, const spanned *text, split word, piece p) {
-  int32_t begin = text->spans[word.begin].begin, end = begin;
+  int32_t last = word.end - word.begin - 1, begin = text->spans[word.begin].begin, end = begin;
   if (p.begin < p.end) {
-    begin = text->spans[word.begin + p.begin].begin;
-    end = text->spans[word.begin + p.end - 1].end;
+    begin = text->spans[word.begin + (p.begin < last ? p.begin : last)].begin;
+    end = text->spans[word.begin + (p.end - 1 < last ? p.end - 1 : last)].end;
   }
   if (s->trim && s->offsets) {
     int64_t bytes = 0;
     const char *token = names_text(&s->t->names, p.id, &bytes, NULL);
+    if (s->t->options->model == PGEE_UNIGRAM && p.id == s->t->options->unk) { /* to Unigram an unknown token is its own text */
+      token = text->bytes + word.begin + p.begin;
+      bytes = p.end - p.begin; /* these lie in the word */
+    }
     sink_trim(s, &begin, &end, token, bytes);
   }
   put(s, p.id, begin, end);

@@ -1,7 +1,6 @@
-"""The reference tokenizer and ours side by side: what the other scripts here share.
+"""The reference tokenizer, WordPiece as BERT has it: what the other scripts here share. Ours is in ours.py.
 
 An encoding is (ids, types, offsets in bytes, dropped)."""
-import ctypes
 import os
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -10,7 +9,6 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.join(HERE, "..", "..", "..")
 SHARED = os.path.join(TOP, "..", "shared", "data")
 SPECIAL = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
-NO_LIMIT = 1 << 30
 
 
 def vocabulary(name):
@@ -77,50 +75,3 @@ def characters(data):
             size = 1
         at += size
     return out
-
-
-class Options(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_int) for n in ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")] + \
-               [(n, ctypes.c_int32) for n in ("max_word_chars", "unk", "cls", "sep")] + [("prefix", ctypes.c_char_p)]
-
-
-class Encoding(ctypes.Structure):
-    _fields_ = [(n, ctypes.POINTER(ctypes.c_int32)) for n in ("ids", "types", "offsets")] + \
-               [(n, ctypes.c_int64) for n in ("capacity", "length", "dropped")]
-
-
-class Ours:
-    """The library's, through its C surface. Arrays have just the capacity that the contract asks for, and a guard behind it."""
-
-    def __init__(self, vocab, options, added, added_ids):
-        self.c = ctypes.CDLL(os.environ.get("PERIGEE_LIB") or os.path.join(TOP, "build", "libperigee.so"))
-        self.c.pgee_message.restype = ctypes.c_char_p
-        self.t = ctypes.c_void_p()
-        o = dict(options, unk=vocab["[UNK]"], cls=vocab["[CLS]"], sep=vocab["[SEP]"], prefix=options["prefix"].encode())
-        if o["strip_accents"] is None:
-            o["strip_accents"] = o["lowercase"]
-        pieces = b"".join(p.encode() + b"\0" for p in vocab)
-        ids = (ctypes.c_int32 * len(vocab))(*vocab.values())
-        self.check(self.c.pgee_wordpiece_new(ctypes.byref(self.t), pieces, ids, ctypes.c_int64(len(vocab)),
-                                             ctypes.byref(Options(**o))))
-        for a, i in zip(added, added_ids):
-            self.check(self.c.pgee_tokenizer_add(self.t, a["content"].encode(), i, int(a["normalized"]), int(a["single_word"]),
-                                                 int(a["lstrip"]), int(a["rstrip"])))
-
-    def check(self, status):
-        assert status == 0, self.c.pgee_message().decode()
-
-    def __del__(self):
-        self.c.pgee_tokenizer_free(self.t)
-
-    def encode(self, a, b=None, max_tokens=None):
-        """Texts are bytes."""
-        limit = NO_LIMIT if max_tokens is None else max_tokens
-        capacity = min(limit, len(a) + len(b or b"") + 3)
-        ids, types, offsets = ((ctypes.c_int32 * (n + 4))(*[-7] * (n + 4)) for n in (capacity, capacity, 2 * capacity))
-        e = Encoding(ids, types, offsets, capacity, -1, -1)
-        self.check(self.c.pgee_tokenizer_encode(self.t, ctypes.byref(e), a, ctypes.c_int64(len(a)), b,
-                                                ctypes.c_int64(len(b or b"")), ctypes.c_int64(limit)))
-        assert all(array[-4:] == [-7] * 4 for array in (ids, types, offsets)), "written past the capacity"
-        n = e.length
-        return ids[:n], types[:n], list(zip(offsets[:2 * n:2], offsets[1:2 * n:2])), e.dropped
