@@ -69,15 +69,22 @@ end
 
 ---- A window ----------------------------------------------------------------------------------------------------------
 
+-- Calls what brings rows. A failure ends them, once what came before it is answered.
+local function ask(s, f)
+  local ok, came = pcall(f)
+  if not ok then
+    s.failure, s.ended = came, true
+    return nil
+  end
+  return came
+end
+
 -- Pulls rows until the window is full, the rows end, or there is none at the moment.
 local function fill(s)
   local list, bytes = {}, 0
   repeat
-    local ok, row = pcall(s.pull)
-    if not ok then
-      s.failure = row
-    end
-    if not ok or row == nil then
+    local row = ask(s, s.pull)
+    if row == nil then
       s.ended = true
       break
     end
@@ -90,7 +97,7 @@ local function fill(s)
     end
     list[entry.at] = entry
     bytes = bytes + entry.size
-  until #list >= s.window or bytes >= s.bytes or s.ready and not s.ready()
+  until #list >= s.window or bytes >= s.bytes or s.ready and not ask(s, s.ready)
   return list
 end
 

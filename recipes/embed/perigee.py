@@ -105,7 +105,7 @@ def _luajit():
 
 _lua = _luajit()
 _free = None  # pgee_tensor_free, once the library is loaded
-_models = weakref.WeakSet()
+_models, _making = weakref.WeakSet(), threading.Lock()
 
 
 class _Vectors:
@@ -127,8 +127,13 @@ class Model:
     """A model in a Lua state of its own; see open and load. Closed by close(), by `with`, or when nobody has it any more."""
 
     def __init__(self, how):
-        self._how, self._lock, self._local = how, threading.Lock(), threading.local()
-        self._state = None
+        self._how, self._lock, self._local, self._state = how, threading.Lock(), threading.local(), None
+        with _making:
+            self._make(how)
+            _models.add(self)
+
+    def _make(self, how):
+        global _free
         state = _lua.luaL_newstate()
         if not state:
             raise MemoryError("no memory for a Lua state")
@@ -144,11 +149,9 @@ class Model:
         path = self._text(-1)
         _lua.lua_settop(state, -2)
         self._call = _lua.luaL_ref(state, _REGISTRY)
-        global _free
         if not _free:
             _free = ctypes.CDLL(os.fsdecode(path)).pgee_tensor_free
             _free.restype, _free.argtypes = None, [ctypes.c_void_p]
-        _models.add(self)
 
     def _text(self, index):
         length = ctypes.c_size_t()
@@ -219,10 +222,10 @@ class Model:
     def __exit__(self, *exception):
         self.close()
 
-    def __del__(self):
+    def __del__(self, close=_lua.lua_close):  # by name: at the very end modules are gone
         state, self._state = self._state, None
         if state:
-            _lua.lua_close(state)
+            close(state)
 
     def __reduce__(self):
         return Model, (self._how,)
@@ -246,6 +249,7 @@ _held = []
 
 
 def _before_fork():
+    _making.acquire()
     _held[:] = list(_models)
     for model in _held:
         model._lock.acquire()
@@ -255,6 +259,7 @@ def _after_fork():
     for model in _held:
         model._lock.release()
     _held.clear()
+    _making.release()
 
 
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -188,6 +188,30 @@ print("equal")']])
     assert.matches("expected two texts with a tab between them", list[3], 1, true)
   end)
 
+  it("does every task, by the fields that it reads", function()
+    for _, case in ipairs {
+      { "qa", "qa", '"question":"Who?","context":"She did it, he says."',
+        { question = "Who?", context = "She did it, he says." } },
+      { "ner", "ner", '"text":"one two three"', "one two three" },
+      { "ner", "ner", '"text":["one","two"]', { words = { "one", "two" } } },
+      { "cross", "rerank", '"query":"a","documents":["b","c d","e"]', { query = "a", documents = { "b", "c d", "e" } },
+        "--best 2", { best = 2 } },
+      { "nli", "zeroshot", '"text":"a text"', "a text", "--labels red,blue", { labels = { "red", "blue" } } },
+      { "mlm", "fill-mask", '"text":"a [MASK] c"', "a [MASK] c", "--best 3", { best = 3 } },
+    } do
+      local name, task, fields, input, words, options = unpack(case)
+      local folder = "spec/golden/tasks/" .. name
+      put("in", "{" .. fields .. "}\n")
+      local text, status = bash(("luajit %s/recipes/pipe.lua --model %s/%s --task %s %s < in"):format(top, top, folder, task,
+        words or ""))
+      assert.are.equal(0, status, text)
+      local model = perigee.load(folder):quantize { activations = "dynamic" }
+      local want = perigee.tasks[task].run(model, { input }, options)[1]
+      want.logits, want.value = nil, nil
+      assert.are.same(cjson.decode(require("perigee.jsonl").write(want)), cjson.decode(text).result, text)
+    end
+  end)
+
   it("answers a line that comes alone at once", function()
     local text, status = bash [[
       coproc P { $EMBED; }
@@ -233,9 +257,9 @@ print("equal")']])
         mkfifo idle; exec 3<> idle
         (trap - INT; exec $EMBED < idle > out1) & idle=$!
         (trap - INT; exec $EMBED --input in --output out2) & busy=$!
-        (trap - INT; exec $EMBED < in) > >(sleep 0.6; cat > came; mv came out3) & stuck=$!
+        (trap - INT; exec $EMBED < in) > >(head -c 1 > began; sleep 0.6; cat > came; mv came out3) & stuck=$!
         echo '{"text":"x"}' >&3
-        until [ -s out1 ] && [ -s out2.part ]; do sleep 0.05; done
+        until [ -s out1 ] && [ -s out2.part ] && [ -s began ]; do sleep 0.05; done
         kill -%s $idle $busy $stuck
         for p in $idle $busy $stuck; do wait $p; echo $?; done
         until [ -e out3 ]; do sleep 0.05; done
@@ -247,7 +271,7 @@ print("equal")']])
 
   it("stays as large as it was on input without end", function()
     local text, status = bash [[
-      yes '{"id":7,"text":"a text of a few words"}' | (echo $BASHPID > pid; exec $EMBED --keep id) | head -n 30000 |
+      yes '{"id":7,"text":"a text of a few words"}' | (echo $BASHPID > pid; exec $EMBED --keep id) | head -n 36000 |
         luajit -e 'local n = 0
           for line in io.lines() do
             n = n + 1

@@ -203,6 +203,10 @@ describe("stream", function()
     end
     assert.has_error(next_row, "the disk is gone")
     assert.has_error(next_row, "the disk is gone")
+
+    next_row = q:stream({ "text" }, { ready = function() error("the disk is gone", 0) end })
+    assert.are.equal("text", (next_row()))
+    assert.has_error(next_row, "the disk is gone")
   end)
 
   it("ends with the interrupt, which is no row's failure", function()
