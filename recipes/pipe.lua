@@ -200,15 +200,16 @@ end
 
 ---- The pipe ----------------------------------------------------------------------------------------------------------
 
--- Runs until the input ends or a signal comes. Returns what could not be answered: how many lines, and the first of them.
-local function run(args, model, task, lines, out)
-  local progress = meter(args.progress or (args.quiet and false or nil))
+-- Runs until the input ends or a signal comes. part() is how large a part of the input was read, if that is known. Returns what
+-- could not be answered: how many lines, and the first of them.
+local function run(args, model, task, lines, out, part)
+  local progress = meter(not args.quiet and args.progress) -- nil, unless one of the two was asked for
   local options = { long = args.long, best = args.best, labels = args.labels, prompt = args.prompt }
   local write, record, failures, first = writer(args, task), recorder(args), 0, nil
   local nothing = out.width and ("\0\0\192\127"):rep(out.width) -- NaN
   local function rows()
     out:flush() -- nobody waits for what is done
-    progress:say(out.count, out.count - out.done, lines.part and lines.part(lines))
+    progress:say(out.count, out.count - out.done, part and part())
     local text, number, failure = lines:line()
     return text and { text = text, number = number, failure = failure }
   end
@@ -221,6 +222,8 @@ local function run(args, model, task, lines, out)
       if args.strict then
         out:flush()
         error(first, 0)
+      elseif out.width then -- its row says only that there is none
+        io.stderr:write(("pipe: line %d: %s\n"):format(row.number, failure))
       end
     end
     local text = answer and write(answer)
@@ -260,8 +263,8 @@ local function main(args)
   if lines:skip(out.done) < out.done and not system.signal() then
     fail("'%s.part' has %d answers, the input %d lines: it is not of this input", args.output, out.done, lines.number)
   end
-  lines.part = size and size > 0 and function() return math.min(lines.bytes / size, 1) end
-  local failures, first = run(args, model, task, lines, out)
+  local part = size and size > 0 and function() return math.min(lines.bytes / size, 1) end
+  local failures, first = run(args, model, task, lines, out, part)
   if not system.signal() then
     out:finish()
   end

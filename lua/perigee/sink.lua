@@ -92,23 +92,23 @@ function Sink:answer(text)
   self:put(self.width and text or text .. "\n")
 end
 
---- Writes what was taken.
+--- Writes what was taken. Returns whether all of it is written: not if an interrupt came while nobody read.
 function Sink:flush()
   if self.bytes == 0 then
-    return
+    return true
   end
   local text = table.concat(self.parts)
   self.parts, self.bytes = {}, 0
-  local _, why = system.write(self.fd, text, self.width ~= nil)
+  local all, why = system.write(self.fd, text, self.width ~= nil)
   if why then
     error(("cannot write %s: %s"):format(self.file and "'" .. self.file.part .. "'" or "the output", why), 0)
   end
+  return all
 end
 
 --- Writes all, and gives the file its name.
 function Sink:finish()
-  self:flush()
-  if self.file then
+  if self:flush() and self.file then
     if self.width then
       self.file:over(vectors.header(self.count, self.width), 0)
     end
