@@ -193,6 +193,15 @@ describe("pipe", function()
     assert.matches("expected two texts with a tab between them", list[3], 1, true)
   end)
 
+  it("answers from an artifact as from the model that was saved", function()
+    put("in", texts(20))
+    q:save(dir .. "/model")
+    local text, status = bash(([[
+      $EMBED < in > want
+      luajit %s/recipes/pipe.lua --model model --vectors base64 < in | cmp - want]]):format(top))
+    assert.are.same({ "", 0 }, { text, status })
+  end)
+
   it("does every task, by the fields that it reads", function()
     for _, case in ipairs {
       { "qa", "qa", '"question":"Who?","context":"She did it, he says."',
