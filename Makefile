@@ -46,7 +46,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
-.PHONY: bench-open bench-tokenizers bench-kernels bench-peers bench-cliffs quality bench-pipe kills embed embed-host spark
+.PHONY: bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs quality bench-pipe kills embed embed-host spark
 .DELETE_ON_ERROR:
 
 ## make            the library, build/libperigee.so
@@ -191,9 +191,23 @@ bench-kernels: $(LIB) $(SPECLIB)
 bench-peers: $(LIB) build/peers/installed
 	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py $(ROWS)
 
+<<<<<<< ours
 ## make bench-tokenizers  tokenizers beside the tokenizers package, one thread, texts of ../shared
 bench-tokenizers: $(LIB) build/peers/installed
 	PERIGEE_LIB=$(abspath $(LIB)) taskset -c $(CPU) build/peers/bin/python spec/support/bench_tokenizers.py
+=======
+## make bench-mixed    the same on texts of mixed lengths, of STS-B and XQuAD in ../shared: TEXTS=256 and PAIRS=32 of them
+TEXTS := 256
+PAIRS := 32
+DATA := $(or $(PERIGEE_SHARED),../shared)/data
+bench-mixed: $(LIB) build/peers/installed
+	PERIGEE_LIB=$(abspath $(LIB)) $(LUAJIT) spec/support/lengths.lua build/demo/all-MiniLM-L6-v2 $(DATA)/stsb/sts-test.csv \
+	  | head -n $(TEXTS) > build/peers/stsb
+	PERIGEE_LIB=$(abspath $(LIB)) $(LUAJIT) spec/support/lengths.lua build/demo/all-MiniLM-L6-v2 $(DATA)/xquad/xquad.en.json 384 \
+	  | head -n $(PAIRS) > build/peers/xquad
+	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py minilm bert-base --mixed build/peers/stsb,build/peers/xquad \
+	  --peers onnxruntime-int8,openvino-int8,ctranslate2-int8 --modes static --rounds 3 $(ROWS)
+>>>>>>> theirs
 
 ## make bench-cliffs   whether one token more costs much more: MiniLM, 8 to 4096 tokens
 bench-cliffs: $(LIB)

@@ -4,9 +4,11 @@
   peers.py [ROW...] [--models DIR] [--peers a,b] [--modes static,dynamic] [--threads 1] [--rounds 7] [--cpu] [--isa NAME]
            [--json FILE]
   peers.py bert-base --lengths FILE [--sorted] --batch 32 ...
+  peers.py minilm bert-base --mixed FILE,FILE ...
 
 A ROW is NAME:BATCHxTOKENS, such as minilm:32x128; by default those of kernels/README.md. With --lengths, rows are names alone,
-and one run is all texts of FILE (a number of tokens on each line) in batches, padded for the peers, packed for Perigee.
+and one run is all texts of FILE (a number of tokens on each line) in batches, padded for the peers, packed for Perigee. --mixed
+does that in batches of 1, 8 and 32, in the order of each file and sorted, and prints each one's best.
 
 All take turns, so that whatever else the machine does hits all alike; printed is the least time of each in milliseconds. Perigee
 is recipes/bench.lua --lockstep in a process of its own: it says itself how long a run took, and is not believed if that is less
@@ -318,6 +320,39 @@ def print_table(results, args):
         print(f"{who}: geometric mean of best peer / it {geometric_mean(list_):.2f}")
 
 
+def mixed_rows(args):
+    """Each row with each file: { name, file, results by (sorted, batch) }."""
+    for name in args.rows:
+        for path in args.mixed:
+            results = {}
+            for in_order in (True, False):
+                for batch in (1, 8, 32):
+                    own = argparse.Namespace(**{**vars(args), "lengths": path, "sorted": not in_order, "batch": batch})
+                    results[in_order, batch] = time_row(name, own)
+                    print(json.dumps(results[in_order, batch]), file=sys.stderr, flush=True)
+            yield {"name": name, "file": os.path.basename(path), "results": results}
+
+
+def print_mixed(rows, args):
+    """The best of each over order and batch; and the best peer in the file's order in batches of 32."""
+    ours = ["perigee-" + mode for mode in args.modes]
+    print("| | " + " | ".join([*args.peers, *ours, *(f"best peer / {m}" for m in args.modes),
+                               *(f"best peer, 32 in file order / {m}" for m in args.modes), "bound"]) + " |")
+    print("|" + "---|" * (2 + len(args.peers) + 3 * len(ours)))
+    for row in rows:
+        cells, best = [], {}
+        for who in [*args.peers, *ours]:
+            known = [(r["ms"][who], key) for key, r in row["results"].items() if who in r["ms"] and r["cosine"][who] >= 0.5]
+            if known:
+                best[who], (in_order, batch) = min(known)
+            cells.append(f"{best[who]:.4g} ({batch}{'' if in_order else ' sorted'})" if known else "-")
+        peer = min((who for who in best if who in PEERS), key=best.get)
+        in_order = row["results"][True, 32]["ms"][peer]
+        bounds = [r["bound_ms"] for r in row["results"].values() if r["bound_ms"]]
+        cells += [f"{best[peer] / best[who]:.2f}" for who in ours] + [f"{in_order / best[who]:.2f}" for who in ours]
+        print(f"| {row['name']} {row['file']} | " + " | ".join(cells) + f" | {min(bounds):.4g} |" if bounds else " | - |")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     comma = lambda text: [item for item in text.split(",") if item]
@@ -332,6 +367,7 @@ def main():
     p.add_argument("--lengths")
     p.add_argument("--sorted", action="store_true")
     p.add_argument("--batch", type=int, default=1)
+    p.add_argument("--mixed", type=comma)
     p.add_argument("--json")
     args = p.parse_args()
     for peer in args.peers:
@@ -348,13 +384,18 @@ def main():
     peak = f"require('perigee').threads({args.threads}) print(require('perigee.bench').peaks().int8 or 0)"
     args.peak = lambda: float(lua(peak))
     results = []
-    for row in args.rows:
+    for row in args.rows if not args.mixed else []:
         results.append(time_row(row, args))
-        print(json.dumps(results[-1]), file=sys.stderr)
+        print(json.dumps(results[-1]), file=sys.stderr, flush=True)
+    mixed = list(mixed_rows(args)) if args.mixed else None
     cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "an unknown CPU")
     print(f"{cpu}, {args.threads} thread(s), CPUs {sorted(os.sched_getaffinity(0))}; ms{' of CPU time' if args.cpu else ''}, "
           f"the least of {args.rounds}\n")
-    print_table(results, args)
+    if mixed:
+        print_mixed(mixed, args)
+        results = [r for row in mixed for r in row["results"].values()]
+    else:
+        print_table(results, args)
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             json.dump(results, f, indent=1)
