@@ -191,23 +191,21 @@ bench-kernels: $(LIB) $(SPECLIB)
 bench-peers: $(LIB) build/peers/installed
 	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py $(ROWS)
 
-<<<<<<< ours
 ## make bench-tokenizers  tokenizers beside the tokenizers package, one thread, texts of ../shared
 bench-tokenizers: $(LIB) build/peers/installed
 	PERIGEE_LIB=$(abspath $(LIB)) taskset -c $(CPU) build/peers/bin/python spec/support/bench_tokenizers.py
-=======
-## make bench-mixed    the same on texts of mixed lengths, of STS-B and XQuAD in ../shared: TEXTS=256 and PAIRS=32 of them
-TEXTS := 256
+
+## make bench-mixed    the same on texts of mixed lengths, of STS-B and XQuAD in ../shared: SENTENCES=256 and PAIRS=32 of them
+SENTENCES := 256
 PAIRS := 32
 DATA := $(or $(PERIGEE_SHARED),../shared)/data
 bench-mixed: $(LIB) build/peers/installed
 	PERIGEE_LIB=$(abspath $(LIB)) $(LUAJIT) spec/support/lengths.lua build/demo/all-MiniLM-L6-v2 $(DATA)/stsb/sts-test.csv \
-	  | head -n $(TEXTS) > build/peers/stsb
+	  | head -n $(SENTENCES) > build/peers/stsb
 	PERIGEE_LIB=$(abspath $(LIB)) $(LUAJIT) spec/support/lengths.lua build/demo/all-MiniLM-L6-v2 $(DATA)/xquad/xquad.en.json 384 \
 	  | head -n $(PAIRS) > build/peers/xquad
 	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py minilm bert-base --mixed build/peers/stsb,build/peers/xquad \
 	  --peers onnxruntime-int8,openvino-int8,ctranslate2-int8 --modes static --rounds 3 $(ROWS)
->>>>>>> theirs
 
 ## make bench-cliffs   whether one token more costs much more: MiniLM, 8 to 4096 tokens
 bench-cliffs: $(LIB)
