@@ -10,6 +10,8 @@ local observer = require "perigee.observer"
 local quant = require "perigee.quant"
 local linear = require "perigee.linear"
 local plan = require "perigee.plan"
+local tokenizer = require "perigee.tokenizer"
+local json = require "perigee.json"
 local files = require "spec.support.files"
 local C = pgee.C
 
@@ -104,6 +106,17 @@ describe("when an allocation fails,", function()
       return checkpoint.open("spec/golden/checkpoints/tiny"):tensor "embeddings.word_embeddings.weight"
     end
     assert.is_true(fails_cleanly(work) >= 6)
+  end)
+
+  it("a Unigram tokenizer, its image and a text", function()
+    local golden = "spec/golden/tokenizer/"
+    local dir = files.folder { ["tokenizer.json"] = json.text(golden .. "unigram.json") }
+    finally(files.clean)
+    local function work()
+      local t = tokenizer.load(dir)
+      return t:decode(tokenizer.from_image(t:image()):encode("caf\101\204\129 \239\172\129n ☃", "b").ids)
+    end
+    assert.is_true(fails_cleanly(work) >= 20)
   end)
 
   local W, V = tensor.from { { 1, 2, 3 }, { 4, 5, 6 } }, tensor.from { { 7, 8, 9 } }
