@@ -64,6 +64,21 @@ class Worker:
                 self.read(size))
 
 
+class Package:
+    """The package's. One tokenizer for each limit: to set a limit copies all of it."""
+
+    def __init__(self, make):
+        self.make, self.limits = make, {}
+        t = make()
+        self.encode, self.decode, self.to_str = t.encode, t.decode, t.to_str
+
+    def cut(self, limit):
+        if limit not in self.limits:
+            self.limits[limit] = self.make()
+            self.limits[limit].enable_truncation(limit)
+        return self.limits[limit]
+
+
 def compare(t, worker, a, b=None, limit=None):
     """None, or the two answers. Texts are bytes."""
     texts = [characters(x) for x in (a, b) if x is not None]
@@ -73,11 +88,9 @@ def compare(t, worker, a, b=None, limit=None):
         for _, size in x:
             at.append(at[-1] + size)
         starts.append(at)
-    t.no_truncation()
     whole = e = t.encode(*strings)
     if limit is not None:
-        t.enable_truncation(limit)
-        e = t.encode(*strings)
+        e = t.cut(limit).encode(*strings)
     offsets = [(0, 0) if s is None else o for o, s in zip(e.offsets, e.sequence_ids)]
     in_bytes = [(0, 0) if s is None else (starts[s][o[0]], starts[s][o[1]]) for o, s in zip(e.offsets, e.sequence_ids)]
     want = (e.ids, e.type_ids, in_bytes, offsets, len(whole.ids) - len(e.ids), t.decode(e.ids).encode())
@@ -97,7 +110,7 @@ def expect(t, worker, what, a, b=None, limit=None):
                 a = less
             else:
                 at += size
-    print(what, "\ntexts", a, b, "\nmax_tokens", limit, "\npackage", *compare(t, worker, a, b, limit)[0], sep="\n  ")
+    print(what, "\n", t.to_str()[:20000], "\ntexts", a, b, "\nmax_tokens", limit, "\npackage", *compare(t, worker, a, b, limit)[0], sep="\n  ")
     print("ours   ", *compare(t, worker, a, b, limit)[1], sep="\n  ")
     sys.exit(1)
 
@@ -125,7 +138,7 @@ def own_image():
 
 def check_clusters(rng, count):
     text = json.dumps(own_image())
-    t, worker = Tokenizer.from_str(text), Worker({"tokenizer.json": text.encode()})
+    t, worker = Package(lambda: Tokenizer.from_str(text)), Worker({"tokenizer.json": text.encode()})
     for f in SURROUNDINGS:  # 1000 at once, a sequence that nothing joins between them
         for i in range(0, len(ALL), 1000):
             expect(t, worker, "clusters", "".join(f % chr(c) + "\n" for c in ALL[i:i + 1000]).encode())
@@ -144,7 +157,7 @@ def shared(path, kind):
         data = f.read()
     name = "tokenizer.json" if path.endswith(".json") else "sentencepiece.bpe.model" if kind else "spiece.model"
     config = {"tokenizer_class": kind} if kind else {}
-    return reference(full, kind), Worker({name: data, "tokenizer_config.json": json.dumps(config).encode()})
+    return Package(lambda: reference(full, kind)), Worker({name: data, "tokenizer_config.json": json.dumps(config).encode()})
 
 
 def check_shared(share):
@@ -195,7 +208,9 @@ def small(rng):
     t = Tokenizer.from_str(json.dumps(file))
     t.add_tokens([AddedToken(c, normalized=False, special=True, lstrip=rng.random() < 0.3, rstrip=rng.random() < 0.3)
                   for c in ("<s>", "</s>", "<mask>")])
-    return t, Worker({"tokenizer.json": t.to_str().encode()}), [p for p, _ in vocab], ["<s>", "</s>", "<mask>"]
+    text = t.to_str()
+    return (Package(lambda: Tokenizer.from_str(text)), Worker({"tokenizer.json": text.encode()}), [p for p, _ in vocab],
+            ["<s>", "</s>", "<mask>"])
 
 
 def check_generated(seed, count):
@@ -211,8 +226,8 @@ def check_generated(seed, count):
         for _ in range(500):
             a = differential.text(rng, known, tokens)
             b = differential.text(rng, known, tokens) if rng.random() < 0.3 else None
-            expect(t, worker, f"seed {seed}, text {done}: {t.to_str() if known is not pieces else 'XLM-R'}"[:20000], a, b,
-                   rng.choice([None, None, None, 4, 5, 8, 13, 30]))
+            limits = [8] if known is pieces else [4, 5, 8, 13, 30]
+            expect(t, worker, f"seed {seed}, text {done}", a, b, rng.choice([None, None, rng.choice(limits)]))
             done += 1
         if not xlmr or worker is not xlmr[1]:
             worker.close()
