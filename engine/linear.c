@@ -104,9 +104,13 @@ static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue
   const int8_t *b = (const int8_t *)(w->bytes + panel * w->panel_bytes);
   int64_t kblocks = w->panel_bytes / (64 * PANEL), n0 = panel * PANEL;
   int n = (int)least(PANEL, w->N - n0);
-  int64_t tiles = (last - first + k->tile_m - 1) / k->tile_m;
-  for (int64_t t = first, i = 0; t < last; t += k->tile_m, i++) {
-    int m = (int)least(k->tile_m, last - t);
+  /* As few tiles as can be, of about one height: each reads the panel, whose time a low one cannot fill. */
+  int64_t rows = last - first, tiles = rows / k->tile_m;
+  if (rows > tiles * k->tile_most)
+    tiles++;
+  int m;
+  for (int64_t t = first, i = 0; t < last; t += m, i++) {
+    m = (int)least(round_up((last - t + tiles - i - 1) / (tiles - i), k->tile_grain), last - t);
     const int8_t *fetch = half_to_fetch(next, kblocks, i, tiles);
     k->gemm_u8s8(c, (const uint8_t *)a->x->data + t * a->x->stride, a->x->stride, b, kblocks, m, fetch);
     k->epilogue_s32(e, c, PANEL, t, m, n0, n);

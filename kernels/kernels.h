@@ -96,11 +96,12 @@ typedef struct attention_u8s8 {
 typedef struct kernels {
   int isa; /* PGEE_REF ... */
 
-  /* c[m][64] = a[m][K] times one panel, int32, exact. m in 1..tile_m; c aligned to 64 bytes, rows of 64. a: rows of lda bytes.
+  /* c[m][64] = a[m][K] times one panel, int32, exact. m in 1..tile_most; c aligned to 64 bytes, rows of 64. a: rows of lda bytes.
    * b: the panel, kblocks = K/64 rounded up. next: NULL, or what will be multiplied soon, kblocks * NEXT_BYTES (half a panel),
    * which the kernel may fetch into the cache as it goes: give the first tiles of a panel halves of the panel that follows,
-   * each beginning later than the one before. */
-  int tile_m;
+   * each beginning later than the one before. tile_m rows are what it likes best; tile_most, as many or one more, is for what
+   * would be left over; a number that is no multiple of tile_grain costs as much as the next one that is. */
+  int tile_m, tile_most, tile_grain;
   void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next);
 
   /* c[m][n] = a[m][k] times b[k][n], one fma chain per output from +0, k ascending. m in 1..tile_m_f32, n in 1..64, rows of ldc,

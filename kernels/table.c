@@ -15,6 +15,8 @@ static const kernels table[PGEE_ISAS] = {
         {
             .isa = PGEE_REF,
             .tile_m = GEMM_U8S8_REF_M,
+            .tile_most = GEMM_U8S8_REF_M,
+            .tile_grain = 1,
             .gemm_u8s8 = gemm_u8s8_ref,
             .tile_m_f32 = TILE_M_F32,
             .gemm_f32 = gemm_f32_ref,
@@ -34,6 +36,8 @@ static const kernels table[PGEE_ISAS] = {
         {
             .isa = PGEE_AVX2,
             .tile_m = GEMM_U8S8_AVX2_M,
+            .tile_most = GEMM_U8S8_AVX2_M,
+            .tile_grain = 1,
             .gemm_u8s8 = gemm_u8s8_avx2,
             .tile_m_f32 = TILE_M_F32,
             .gemm_f32 = gemm_f32_avx2,
@@ -53,6 +57,8 @@ static const kernels table[PGEE_ISAS] = {
         {
             .isa = PGEE_AVXVNNI,
             .tile_m = GEMM_U8S8_AVXVNNI_M,
+            .tile_most = GEMM_U8S8_AVXVNNI_M,
+            .tile_grain = 1,
             .gemm_u8s8 = gemm_u8s8_avxvnni,
             .tile_m_f32 = TILE_M_F32,
             .gemm_f32 = gemm_f32_avx2,
@@ -72,6 +78,8 @@ static const kernels table[PGEE_ISAS] = {
         {
             .isa = PGEE_AVX512VNNI,
             .tile_m = GEMM_U8S8_AVX512VNNI_M,
+            .tile_most = GEMM_U8S8_AVX512VNNI_M + 1,
+            .tile_grain = 1,
             .gemm_u8s8 = gemm_u8s8_avx512vnni,
             .tile_m_f32 = TILE_M_F32,
             .gemm_f32 = gemm_f32_avx512vnni,
@@ -91,6 +99,8 @@ static const kernels table[PGEE_ISAS] = {
         {
             .isa = PGEE_AMX,
             .tile_m = GEMM_U8S8_AMX_M,
+            .tile_most = GEMM_U8S8_AMX_M,
+            .tile_grain = 16,
             .gemm_u8s8 = gemm_u8s8_amx,
             .tile_m_f32 = TILE_M_F32,
             .gemm_f32 = gemm_f32_avx512vnni,
@@ -111,6 +121,8 @@ static const kernels table[PGEE_ISAS] = {
         {
             .isa = PGEE_AMX_MODEL,
             .tile_m = GEMM_U8S8_AMX_M,
+            .tile_most = GEMM_U8S8_AMX_M,
+            .tile_grain = 16,
             .gemm_u8s8 = gemm_u8s8_amx_model,
             .tile_m_f32 = TILE_M_F32,
             .gemm_f32 = gemm_f32_ref,

@@ -39,7 +39,7 @@ gemm_u8s8 gemm_u8s8_ref, gemm_u8s8_avx2, gemm_u8s8_avxvnni, gemm_u8s8_avx512vnni
 /* amx.c on a portable model of the tile instructions. */
 gemm_u8s8 gemm_u8s8_amx_model;
 
-/* The most rows that a kernel takes: kernels.h's tile_m. */
+/* The rows of a tile: kernels.h's tile_m. */
 enum {
   GEMM_U8S8_REF_M = 4,
   GEMM_U8S8_AVX2_M = 6,
