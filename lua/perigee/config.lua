@@ -26,6 +26,11 @@ local function value_of(self, key, default)
   return value
 end
 
+--- Whether the key is there, and not null.
+function methods:has(key)
+  return value_of(self, key) ~= nil
+end
+
 --- An integer from low to high. Without a default the key must be there.
 function methods:integer(key, low, high, default)
   local value = value_of(self, key, default)
@@ -78,27 +83,39 @@ function methods:absent(key, why)
   end
 end
 
--- id2label as a list: label i is that of id i - 1.
-local function read_labels(self)
-  local id2label = value_of(self, "id2label")
-  local labels = {}
+-- id2label as a list: label i is that of id i - 1. Names may be numbers.
+local function named_labels(self)
+  local id2label = value_of(self, "id2label", {})
+  local labels, count = {}, 0
   if type(id2label) ~= "table" then
-    for i = 1, self:integer("num_labels", 1, 2 ^ 20, 2) do
-      labels[i] = ("LABEL_%d"):format(i - 1)
-    end
-    return labels
+    self:fail("id2label", "an object of number: name")
   end
-  local count = 0
   for id, label in pairs(id2label) do
     local i = tonumber(id)
-    if not i or type(label) ~= "string" then
+    if not i or i % 1 ~= 0 or type(label) ~= "string" and type(label) ~= "number" then
       self:fail("id2label", "an object of number: name")
     end
-    labels[i + 1] = label
+    labels[i + 1] = tostring(label)
     count = count + 1
   end
-  if count == 0 or #labels ~= count then
-    self:fail("id2label", "names for the ids 0, 1, 2 and so on")
+  for i = 1, math.max(count, self:has "id2label" and 1 or 0) do
+    if not labels[i] then
+      self:fail("id2label", "names for the ids 0, 1, 2 and so on")
+    end
+  end
+  return labels
+end
+
+-- As in the reference library num_labels decides where it is there and id2label has another number of names.
+local function read_labels(self)
+  local labels = named_labels(self)
+  local count = self:integer("num_labels", 1, 2 ^ 20, #labels > 0 and #labels or 2)
+  if count == #labels then
+    return labels
+  end
+  labels = {}
+  for i = 1, count do
+    labels[i] = ("LABEL_%d"):format(i - 1)
   end
   return labels
 end

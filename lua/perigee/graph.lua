@@ -74,6 +74,9 @@ function Graph:attention(q, k, v, heads, bias)
   if q.width % heads ~= 0 or k.width ~= q.width or v.width ~= q.width then
     error(("attention of %d heads over widths %d, %d, %d"):format(heads, q.width, k.width, v.width), 2)
   end
+  if bias and bias.table.shape[2] ~= heads then
+    error(("attention of %d heads with a bias of %d, of %s"):format(heads, bias.table.shape[2], bias.table.name), 2)
+  end
   return self:push { op = "attention", inputs = { q, k, v }, rows = q.rows, width = q.width, heads = heads, bias = bias }
 end
 
@@ -88,6 +91,8 @@ end
 function Graph:norm(x, part)
   if part.gamma.shape[1] ~= x.width then
     error(("norm %s takes %d features, its input has %d"):format(part.name, part.gamma.shape[1], x.width), 2)
+  elseif type(part.eps) ~= "number" then
+    error(("the eps of the norm %s is not a number"):format(part.name), 2)
   end
   return self:push {
     op = "norm", inputs = { x }, rows = x.rows, width = x.width,

@@ -106,7 +106,7 @@ local function load(dir, given)
   local c = random.is(dir) and dir or checkpoint.open(dir)
   local config = Config.new(c.config, c.files.config)
   local definition = definitions.of(config)
-  definition.check(config)
+  definitions.check(definition, config)
   local model = setmetatable({
     dir = c.dir, checkpoint = c, config = config, definition = definition, weights = Weights.new(c),
     positions = config.positions, vocabulary = config.vocab_size, types = config.type_vocab_size,
@@ -139,7 +139,7 @@ end
 function Model:graph(head)
   if not self.graphs[head] then
     local g = Graph.new()
-    local x, layers = self.definition.encoder(g, self.config, self.weights)
+    local x, layers = definitions.encoder(self.definition, g, self.config, self.weights)
     g.in_head = true
     HEADS[head](g, x, self, self.weights, layers)
     self.weights:check()
@@ -170,6 +170,7 @@ end
 
 --- The checkpoint's tokenizer, made when text is first given.
 function Model:tokenizer()
+  raise(options.method, self, "tokenizer")
   if not self.tokens_of then
     if self.unreadable then
       error(self.unreadable, 0)
@@ -213,11 +214,13 @@ end
 
 --- What runs each linear, as a table that prints itself.
 function Model:explain()
+  raise(options.method, self, "explain")
   return report.explain(self)
 end
 
 --- Frees what running in FP32 holds: packed weights, workspaces. They are made again when needed.
 function Model:release()
+  raise(options.method, self, "release")
   self:release_runners()
   self.memo:release()
 end

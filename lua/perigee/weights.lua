@@ -12,10 +12,16 @@ function Weights.new(checkpoint)
   return setmetatable({ checkpoint = checkpoint, parameters = {}, order = {}, checked = 0 }, Weights)
 end
 
+local function shape_text(shape)
+  return "[" .. table.concat(shape, "][") .. "]"
+end
+
 --- The parameter of that name: { name =, shape =, tensor = }, its tensor nil until check() if the checkpoint lacks it.
 function Weights:parameter(name, shape)
   local parameter = self.parameters[name]
-  if not parameter then
+  if parameter and shape_text(parameter.shape) ~= shape_text(shape) then
+    error(("the definition asks for %s as %s and as %s"):format(name, shape_text(parameter.shape), shape_text(shape)), 0)
+  elseif not parameter then
     parameter = { name = name, shape = shape, tensor = self.checkpoint:tensor(name, shape) }
     self.parameters[name] = parameter
     self.order[#self.order + 1] = parameter
@@ -53,18 +59,15 @@ end
 
 --- What turns hidden states into logits of words: { name =, bias =, table =, N =, K =, tied = }. Its weight [N][K] is
 -- NAME.weight where the checkpoint has one, or has to (tied is false), else the table of words; either is multiplied where it
--- lies. bias: the name of its bias [N], which may be NAME.bias instead.
+-- lies. bias: the name of its bias [N] where the checkpoint has no NAME.bias, which goes first: where it has both the reference
+-- library adds that one.
 function Weights:decoder(d)
   local own, bias = d.name .. ".weight", d.name .. ".bias"
   local name = (has(self, own) or not d.tied) and own or d.table
   return {
     name = d.name, in_place = true, weight = self:parameter(name, { d.N, d.K }),
-    bias = self:parameter(has(self, d.bias) and d.bias or has(self, bias) and bias or d.bias, { d.N }),
+    bias = self:parameter(has(self, bias) and bias or d.bias, { d.N }),
   }
-end
-
-local function shape_text(shape)
-  return "[" .. table.concat(shape, "][") .. "]"
 end
 
 local function fault(parameter, names)

@@ -1,5 +1,6 @@
 local bert = require "perigee.models.bert"
 local Config = require "perigee.config"
+local definitions = require "perigee.definitions"
 local json = require "perigee.json"
 
 local function values(changes)
@@ -19,9 +20,7 @@ end
 describe("config", function()
   it("of a BERT is checked key by key; each error names file, key, value and what was expected", function()
     for _, case in ipairs {
-      { { hidden_size = "MISSING" }, "'x/config.json': hidden_size is missing, expected an integer from 1 to 32768" },
-      { { hidden_size = json.null }, "hidden_size is null, expected an integer from 1 to 32768" },
-      { { hidden_size = 64.5 }, "hidden_size is 64.5, expected an integer from 1 to 32768" },
+      { { hidden_size = 64.5 }, "'x/config.json': hidden_size is 64.5, expected an integer from 1 to 32768" },
       { { hidden_size = "64" }, "hidden_size is the string '64', expected an integer from 1 to 32768" },
       { { hidden_size = { 1 } }, "hidden_size is a list or an object, expected an integer from 1 to 32768" },
       { { num_attention_heads = 5 }, "num_attention_heads is 5, expected a divisor of hidden_size, which is 64" },
@@ -50,6 +49,36 @@ describe("config", function()
     assert.are.same({ 1e-12, "gelu", 2 }, { config.layer_norm_eps, config.hidden_act, config.type_vocab_size })
   end)
 
+  -- What the reference library's config classes are without arguments.
+  for model_type, want in pairs {
+    bert = { 768, 12, 12, 3072, 30522, 512 }, distilbert = { 768, 12, 6, 3072, 30522, 512 },
+    roberta = { 768, 12, 12, 3072, 50265, 510 }, camembert = { 768, 12, 12, 3072, 30522, 510 },
+    ["xlm-roberta"] = { 768, 12, 12, 3072, 30522, 510 }, mpnet = { 768, 12, 12, 3072, 30527, 510 },
+    electra = { 256, 4, 12, 1024, 30522, 512 },
+  } do
+    it("has them where config.json says nothing else: " .. model_type, function()
+      local config = Config.new({ model_type = model_type, hidden_size = json.null }, "x/config.json")
+      definitions.check(definitions.of(config), config)
+      assert.same(want, {
+        config.hidden_size, config.num_attention_heads, config.num_hidden_layers, config.intermediate_size, config.vocab_size,
+        config.positions,
+      })
+    end)
+  end
+
+  it("of a DistilBERT may have three of BERT's keys, which go first", function()
+    local config = Config.new({
+      model_type = "distilbert", hidden_size = 32, dim = 64, num_attention_heads = 4, num_hidden_layers = 2,
+      intermediate_size = 5, hidden_act = "relu",
+    }, "x/config.json")
+    definitions.check(definitions.of(config), config)
+    assert.same({ 32, 4, 2, 3072, "gelu" }, {
+      config.hidden_size, config.num_attention_heads, config.num_hidden_layers, config.intermediate_size, config.activation,
+    })
+    local odd = Config.new({ model_type = "distilbert", hidden_size = 0.5, dim = 64 }, "x/config.json")
+    assert.error_matches(function() definitions.check(definitions.of(odd), odd) end, "hidden_size is 0.5", 1, true)
+  end)
+
   local function head(changes)
     local config = values(changes)
     config:read_head()
@@ -64,9 +93,25 @@ describe("config", function()
     assert.are.equal("regression", head({ id2label = { ["0"] = "score" } }).problem)
     assert.are.equal("regression", head({ problem_type = "regression" }).problem)
     assert.are.equal("multi_label_classification", head({ problem_type = "multi_label_classification" }).problem)
-    assert.has_error(function() head { id2label = { ["0"] = "a", ["2"] = "b" } } end,
-      "'x/config.json': id2label is a list or an object, expected names for the ids 0, 1, 2 and so on")
-    assert.has_error(function() head { id2label = { x = "a" } } end)
+    for _, ids in ipairs { { "0", "2" }, { "1", "3" }, { "1", "2" }, { "0", "00" }, {} } do
+      local id2label = {}
+      for _, id in ipairs(ids) do
+        id2label[id] = "a"
+      end
+      assert.has_error(function() head { id2label = id2label } end,
+        "'x/config.json': id2label is a list or an object, expected names for the ids 0, 1, 2 and so on")
+    end
+    for _, id in ipairs { "x", "nan", "inf", "0.5" } do
+      assert.error_matches(function() head { id2label = { [id] = "a" } } end, "expected an object of number: name", 1, true)
+    end
+    assert.error_matches(function() head { id2label = "a" } end, "id2label is the string 'a', expected an object", 1, true)
     assert.has_error(function() head { problem_type = "x" } end)
+  end)
+
+  it("names labels by numbers, and by none where num_labels is another number, as the reference library does", function()
+    assert.are.same({ "0", "1" }, head({ id2label = { ["0"] = 0, ["1"] = 1 } }).labels)
+    assert.are.same({ "a", "b" }, head({ id2label = { ["0"] = "a", ["1"] = "b" }, num_labels = 2 }).labels)
+    assert.are.same({ "LABEL_0", "LABEL_1", "LABEL_2" }, head({ id2label = { ["0"] = "a", ["1"] = "b" }, num_labels = 3 }).labels)
+    assert.are.same({ "LABEL_0" }, head({ id2label = { ["0"] = "a", ["1"] = "b" }, num_labels = 1 }).labels)
   end)
 end)

@@ -75,6 +75,78 @@ describe("register_model", function()
     refuses('prefix of "mine" is 1, expected a string', "mine", { check = print, encoder = print, prefix = 1 })
   end)
 
+  -- A BERT in which some functions are others, loaded as "mine"; what goes wrong when `use` has it.
+  local function breaks(message, changes, use)
+    local definition = { prefix = "bert" }
+    for name, value in pairs(require "perigee.models.bert") do
+      definition[name] = changes[name] or type(value) == "function" and value or nil
+    end
+    perigee.register_model("mine", definition)
+    local folder = reconfigured("gelu", '"model_type": "bert"', '"model_type": "mine"')
+    assert.matches(message, failure(function() use(perigee.load(folder)) end), 1, true)
+  end
+
+  it("takes no definition at its word: what its functions leave and return is checked", function()
+    local bert = require "perigee.models.bert"
+    local given = { ids = { 1, 2, 3 } }
+    local function hidden(model) model:hidden(given) end
+    local function classify(model) model:classify(given) end
+    for _, field in ipairs { "vocab_size", "positions", "type_vocab_size", "num_hidden_layers", "hidden_size" } do
+      breaks(('config.%s is missing after check of "mine", expected an integer of at least 1'):format(field), {
+        check = function(config)
+          bert.check(config)
+          config[field] = nil
+        end,
+      }, hidden)
+    end
+    breaks('encoder of "mine" is missing, expected a node of the graph, [tokens][64]', { encoder = function() end }, hidden)
+    breaks('encoder of "mine" is a table, expected a node of the graph', {
+      encoder = function(_, config, weights) return bert.encoder(Graph.new(), config, weights) end,
+    }, hidden)
+    breaks('encoder of "mine" is [sequences][64], expected a node of the graph, [tokens][64]', {
+      encoder = function(g, config, weights) return g:pool(bert.encoder(g, config, weights), "first") end,
+    }, hidden)
+    breaks('the second result of the encoder of "mine" is missing, expected a list of 3 nodes', {
+      encoder = function(g, config, weights) return (bert.encoder(g, config, weights)) end,
+    }, hidden)
+    breaks('classifier of "mine" is [tokens][64], expected a node of the graph, [sequences][2]', {
+      classifier = function(_, _, _, x) return x end,
+    }, classify)
+    breaks('classifier of "mine" is missing, expected', { classifier = function() end }, classify)
+    breaks("classifier.weight as [2][64] and as [3][64]", {
+      classifier = function(g, _, weights, x)
+        weights:linear("classifier", 2, 64)
+        return g:linear(x, weights:linear("classifier", 3, 64))
+      end,
+    }, classify)
+    breaks("the eps of the norm embeddings.LayerNorm is not a number", {
+      encoder = function(g, config, weights)
+        return g:norm(bert.embeddings(g, config, weights), weights:norm("embeddings.LayerNorm", 64))
+      end,
+    }, hidden)
+  end)
+
+  it("checks the buckets of a bias, and its heads", function()
+    local bert = require "perigee.models.bert"
+    local function biased(bucket) -- by the table of words, for as many heads as that is wide
+      return { encoder = function(g, config, weights)
+        local table = weights:table("embeddings.word_embeddings.weight", 97, 64)
+        local bias = { table = table, bucket = bucket, reach = config.positions }
+        config.num_attention_heads = 64
+        return bert.layers(g, config, weights, bert.embeddings(g, config, weights), nil, bias)
+      end }
+    end
+    local function hidden(model) model:hidden { ids = { 1, 2, 3 } } end
+    for _, bucket in ipairs { -1, 97, 0.5 } do
+      breaks(("attention: the bucket of the distance -63 is %s, expected an integer from 0 to 96"):format(bucket),
+        biased(function() return bucket end), hidden)
+    end
+    breaks("attention of 4 heads with a bias of 64", { encoder = function(g, config, weights)
+      local x = bert.embeddings(g, config, weights)
+      return g:attention(x, x, x, 4, { table = weights:table("embeddings.word_embeddings.weight", 97, 64) })
+    end }, hidden)
+  end)
+
   it("replaces what was known, and forgets it again", function()
     perigee.register_model("mine", encoder)
     assert.equal("mine", definitions.names()[5])
@@ -142,6 +214,11 @@ describe("the decoder", function()
     end)))
     assert.equal("lm_head.decoder.weight", own.weight.name)
     assert.equal("lm_head.decoder.bias", own.bias.name)
+    -- A decoder that is not tied is saved with two biases, of which the reference adds its own; the other is nobody's.
+    local both = decoder(perigee.load(rewritten("roberta", function(tensors)
+      tensors["lm_head.decoder.bias"] = tensors["lm_head.bias"]
+    end)))
+    assert.equal("lm_head.decoder.bias", both.bias.name)
     assert.equal("vocab_projector.weight", decoder(perigee.load(models.path "distilbert-heads")).weight.name)
     local untied = perigee.load(reconfigured("electra", '"tie_word_embeddings": true', '"tie_word_embeddings": false'))
     assert.matches("generator_lm_head.weight [97][20] is missing", failure(decoder, untied), 1, true)

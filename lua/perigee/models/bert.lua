@@ -24,12 +24,18 @@ bert.names = {
 
 ---- config.json -------------------------------------------------------------------------------------------------------
 
+-- What the reference library takes for values that config.json lacks.
+local DEFAULTS = {
+  hidden_size = 768, num_attention_heads = 12, num_hidden_layers = 12, intermediate_size = 3072, vocab_size = 30522,
+  max_position_embeddings = 512,
+}
+
 --- Checks config.json (perigee.config) and makes what the definition reads fields of `config`. keys: what a relative of BERT
--- calls some of the same values, { hidden_size = "dim", ... }.
-function bert.check(config, keys)
-  keys = keys or {}
+-- calls some of the same values, { hidden_size = "dim", ... }. defaults: where the relative's are not BERT's.
+function bert.check(config, keys, defaults)
+  keys, defaults = keys or {}, defaults or {}
   local function integer(name, high)
-    config[name] = config:integer(keys[name] or name, 1, high)
+    config[name] = config:integer(keys[name] or name, 1, high, defaults[name] or DEFAULTS[name])
     return config[name]
   end
   local H, heads = integer("hidden_size", 32768), integer("num_attention_heads", 32768)

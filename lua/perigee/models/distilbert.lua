@@ -3,11 +3,6 @@ local bert = require "perigee.models.bert"
 
 local distilbert = { spans = bert.spans, tags = bert.tags }
 
-local keys = {
-  hidden_size = "dim", num_attention_heads = "n_heads", num_hidden_layers = "n_layers", intermediate_size = "hidden_dim",
-  hidden_act = "activation",
-}
-
 local names = {
   layer = "transformer.layer.%d.",
   query = "attention.q_lin", key = "attention.k_lin", value = "attention.v_lin",
@@ -15,8 +10,19 @@ local names = {
   inner = "ffn.lin1", outer = "ffn.lin2", outer_norm = "output_layer_norm",
 }
 
+-- config.json's keys. BERT's names of the first three are taken, too, and before these, as in the reference library.
+local function keys_of(config)
+  local function key(bert_name, own)
+    return config:has(bert_name) and bert_name or own
+  end
+  return {
+    hidden_size = key("hidden_size", "dim"), num_attention_heads = key("num_attention_heads", "n_heads"),
+    num_hidden_layers = key("num_hidden_layers", "n_layers"), intermediate_size = "hidden_dim", hidden_act = "activation",
+  }
+end
+
 function distilbert.check(config)
-  bert.check(config, keys)
+  bert.check(config, keys_of(config), { num_hidden_layers = 6 })
   config.type_vocab_size, config.layer_norm_eps = 1, 1e-12 -- what the reference library has, whatever config.json says
 end
 

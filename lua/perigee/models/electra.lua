@@ -4,7 +4,7 @@ local bert = require "perigee.models.bert"
 local electra = { spans = bert.spans, tags = bert.tags }
 
 function electra.check(config)
-  bert.check(config)
+  bert.check(config, nil, { hidden_size = 256, num_attention_heads = 4, intermediate_size = 1024 })
   config:integer("embedding_size", 1, 32768, 128)
 end
 

@@ -29,7 +29,7 @@ function mpnet.bucket(distance)
 end
 
 function mpnet.check(config)
-  bert.check(config)
+  bert.check(config, nil, { vocab_size = 30527 })
   roberta.positions(config, 1) -- the reference library's, whatever pad_token_id says
   config.type_vocab_size = 1
   config:integer("relative_attention_num_buckets", BUCKETS, 2 ^ 31 - 1, BUCKETS)

@@ -13,8 +13,10 @@ function roberta.positions(config, padding)
   end
 end
 
+local RELATIVES = { camembert = true, ["xlm-roberta"] = true } -- whose default is BERT's vocabulary
+
 function roberta.check(config)
-  bert.check(config)
+  bert.check(config, nil, { vocab_size = not RELATIVES[config.model_type] and 50265 or nil })
   roberta.positions(config, config:integer("pad_token_id", 0, 2 ^ 31 - 1, 1))
 end
 

@@ -5,6 +5,7 @@
 -- `precision`, and if "int8" `scales`: { m = F32 [3H], what the linear's results are multiplied by, qk = F32 [A], scales of Q
 -- times K, v = F32 [A] }.
 local operator = require "perigee.operator"
+local pgee = require "perigee.ffi"
 local plan = require "perigee.plan"
 local quant = require "perigee.quant"
 local tensor = require "perigee.tensor"
@@ -72,6 +73,10 @@ function attention.bias(node, memo)
     local to, stride = all:pointer()
     for distance = 1 - bias.reach, bias.reach - 1 do
       local bucket, column = bias.bucket(distance), distance + bias.reach - 1
+      if type(bucket) ~= "number" or bucket % 1 ~= 0 or bucket < 0 or bucket >= rows.shape[1] then
+        error(("attention: the bucket of the distance %d is %s, expected an integer from 0 to %d, a row of %s"):format(distance,
+          pgee.describe(bucket), rows.shape[1] - 1, bias.table.name), 0)
+      end
       for h = 0, heads - 1 do
         to[h * stride + column] = from[bucket * from_stride + h]
       end
