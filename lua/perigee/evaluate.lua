@@ -160,6 +160,22 @@ local KNOWN = {
   stride = true, longest = true, strict = true, aggregation = true,
 }
 
+-- The options, checked, but for what the model's tasks check themselves. what: the function's name.
+local function options_of(given, what)
+  given = options.check(given, KNOWN, what, -2)
+  local name = what .. ": "
+  options.integer(given.resamples, 0, 2 ^ 31, name .. "resamples", -2)
+  options.integer(given.seed, -2 ^ 31, 2 ^ 32 - 1, name .. "seed", -2)
+  options.integer(given.chunk, 1, 2 ^ 31, name .. "chunk", -2)
+  options.number(given.level, 0, 1, name .. "level", -2)
+  options.text(given.language, name .. "language", -2)
+  options.boolean(given.strict, name .. "strict", -2)
+  if given.labels ~= nil and type(given.labels) ~= "table" then
+    error(("%slabels is %s, expected a list of names"):format(name, pgee.describe(given.labels)), 0)
+  end
+  return given
+end
+
 -- The task's name and its job for these models.
 local function job_of(set, encoder, given)
   local name = given.task or tasks.of(set, encoder)
@@ -239,7 +255,7 @@ end
 local function check(model, set, given)
   check_model(model, "check")
   check_set(set, "check")
-  local _, job = job_of(set, model, options.check(given, KNOWN, "evaluate.check", -2))
+  local _, job = job_of(set, model, options_of(given, "evaluate.check"))
   job.run(model, { job.units[1] })
 end
 
@@ -253,7 +269,7 @@ Comparison.__index = Comparison
 
 local function compare(list, set, given)
   check_set(set, "compare")
-  given = options.check(given, KNOWN, "evaluate.compare", -2)
+  given = options_of(given, "evaluate.compare")
   if type(list) ~= "table" or #list == 0 then
     error(("evaluate.compare: got %s, expected a list of { name, model }"):format(pgee.describe(list)), 0)
   end
@@ -308,7 +324,7 @@ local function run(model, set, given)
   check_model(model, "run")
   check_set(set, "run")
   local copy = {}
-  for key, value in pairs(options.check(given, KNOWN, "evaluate.run", -2)) do
+  for key, value in pairs(options_of(given, "evaluate.run")) do
     copy[key] = value
   end
   copy.progress = copy.progress or false

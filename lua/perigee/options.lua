@@ -44,6 +44,22 @@ function M.integer(value, least, most, what, level)
   return value
 end
 
+--- A number from least to most, or nil; else an error that names it.
+function M.number(value, least, most, what, level)
+  if value ~= nil and not (type(value) == "number" and value >= least and value <= most) then
+    error(("%s is %s, expected a number from %g to %g"):format(what, pgee.describe(value), least, most), (level or 1) + 2)
+  end
+  return value
+end
+
+--- A string, or nil; else an error that names it.
+function M.text(value, what, level)
+  if value ~= nil and type(value) ~= "string" then
+    error(("%s is %s, expected a text"):format(what, pgee.describe(value)), (level or 1) + 2)
+  end
+  return value
+end
+
 --- true or false, which nil is; else an error that names it.
 function M.boolean(value, what, level)
   if value ~= nil and type(value) ~= "boolean" then

@@ -319,6 +319,24 @@ describe("labelled files", function()
     assert.error_matches(function() read "\n\n" end, "no lines to evaluate on")
     assert.error_matches(function() evaluate.read "/nowhere" end, "/nowhere': No such file")
     assert.error_matches(function() read("a\tx\n", { as = "xml" }) end, "as is the string 'xml', expected one of conll, csv")
+    for _, score in ipairs { "1e999", "-1e999", "0x1f", "nan" } do
+      assert.error_matches(function() read("a\tb\t1\nc\td\t" .. score .. "\n") end, "line 2: expected a score as in the lines")
+    end
+  end)
+
+  it("are not read by options that are none", function()
+    for _, case in ipairs {
+      { "limit", 0, "is 0, expected an integer of at least 1" }, { "limit", "x", "is the string 'x', expected an integer" },
+      { "limit", 0 / 0, "is nan, expected an integer" }, { "first", -1, "is -1, expected an integer of at least 1" },
+      { "first", true, "is true, expected an integer" }, { "plain", 1, "is 1, expected true or false" },
+      { "part", 1, "is 1, expected a text" }, { "text", true, "is true, expected a text" },
+      { "contents", 1, "is 1, expected { [path] = text }" },
+    } do
+      local name, value, said = unpack(case)
+      local ok, message = pcall(read, "a\tx\n", { [name] = value })
+      assert.is_false(ok)
+      assert.matches(("evaluate.read: %s %s"):format(name, said), message, 1, true)
+    end
   end)
 
   it("with anything in them are a set, or an error that names the file", function()
@@ -451,6 +469,25 @@ describe("evaluation", function()
       "has texts with labels, and qa is judged by questions with contexts and answers")
     assert.error_matches(function() evaluate.run(model, set, { task = "of" }) end, "is the string 'of', expected one of classify")
     assert.error_matches(function() evaluate.run(model, set, { task = "pairs" }) end, "single texts, and pairs is judged")
+  end)
+
+  it("by options that are none is an error that names them", function()
+    local set = evaluate.read(files.write "a\tyes\nb\tno\n")
+    local model = fake("classify", "single_label_classification", { a = { label = "yes" }, b = { label = "no" } })
+    for _, case in ipairs {
+      { "chunk", 0, "is 0, expected an integer of at least 1" }, { "chunk", 0 / 0, "is nan, expected an integer" },
+      { "resamples", -1, "is -1, expected an integer of at least 0" }, { "resamples", "x", "is the string 'x', expected an" },
+      { "seed", 1.5, "is 1.5, expected an integer" }, { "level", 1.5, "is 1.5, expected a number from 0 to 1" },
+      { "level", 0 / 0, "is nan, expected a number from 0 to 1" }, { "language", 1, "is 1, expected a text" },
+      { "strict", "yes", "is the string 'yes', expected true or false" }, { "labels", "yes", "is the string 'yes', expected a list" },
+    } do
+      local name, value, said = unpack(case)
+      for _, of in ipairs { "compare", "check", "run" } do
+        local ok, message = pcall(evaluate[of], of == "compare" and { { "one", model } } or model, set, { [name] = value })
+        assert.is_false(ok)
+        assert.matches(("evaluate.%s: %s %s"):format(of, name, said), message, 1, true)
+      end
+    end
   end)
 
   it("of several models has differences, intervals and changed answers", function()

@@ -4,6 +4,7 @@ local files = require "spec.support.files"
 local inputs = require "perigee.inputs"
 local models = require "spec.support.models"
 local perigee = require "perigee"
+local scores = require "perigee.tasks.scores"
 
 local TEXT = "the first word is not the last one, and some people will look at the water all day long. "
 local LONG = TEXT:rep(3)
@@ -261,6 +262,71 @@ describe("lists", function()
   end)
 end)
 
+describe("the best", function()
+  it("are found among all there are, in order, whatever their number and ties", function()
+    local random, n = require("perigee.evaluate.bootstrap").generator(7), 3000
+    local all = {}
+    for i = 1, n do
+      all[i] = { value = random(200), key = random(1000), i = i }
+    end
+    for _, count in ipairs { 1, 2, 17, 900, 2 ^ 31 } do
+      local best, want, seen = scores.keep(count), {}, {}
+      for _, item in ipairs(all) do
+        if item.value > best.least then
+          best:put { value = item.value, key = item.key, i = item.i }
+        end
+      end
+      local sorted = { unpack(all) }
+      table.sort(sorted, function(a, b) return a.value > b.value or a.value == b.value and a.i < b.i end)
+      for _, item in ipairs(sorted) do
+        want[#want + 1] = not seen[item.key] and #want < count and item.i or nil
+        seen[item.key] = true
+      end
+      for k, item in ipairs(best:sorted()) do
+        assert.are.equal(want[k], item.i)
+      end
+      assert.are.equal(#want, #best:sorted())
+    end
+  end)
+
+  it("may be all: answers of a long context and pieces of a vocabulary, each once", function()
+    local context = ("Ötters look at the water 🙂 all day. "):rep(100)
+    local given = { question = "who?", context = context }
+    local few, all = load("qa"):qa(given, { best = 5 }), load("qa"):qa(given, { best = 2 ^ 31 })
+    assert.is_true(#all > 10000)
+    assert.are.same(few, { unpack(all, 1, 5) })
+    local seen = {}
+    for k, one in ipairs(all) do
+      assert.is_nil(seen[one.first_byte .. " " .. one.last_byte])
+      seen[one.first_byte .. " " .. one.last_byte] = true
+      assert.is_true(k == 1 or one.score <= all[k - 1].score)
+    end
+    local pieces = load("mlm"):fill("the [MASK]", { best = 2 ^ 31 })[1]
+    local sum = 0
+    for _, piece in ipairs(pieces) do
+      sum = sum + piece.score
+    end
+    assert.are.equal(load("mlm").config.vocab_size, #pieces)
+    assert.near(1, sum, 1e-12)
+  end)
+end)
+
+describe("characters", function()
+  it("are counted to any byte, in any order", function()
+    local text = ("aé🙂日"):rep(40)
+    local at, want, count = scores.characters(text), {}, 0
+    for byte = 0, #text do
+      want[byte] = count
+      local next_byte = text:byte(byte + 1)
+      count = count + ((next_byte and (next_byte < 0x80 or next_byte >= 0xC0)) and 1 or 0)
+    end
+    for k = 0, #text do
+      local byte = k * 37 % (#text + 1)
+      assert.are.equal(want[byte], at(byte))
+    end
+  end)
+end)
+
 describe("words", function()
   it("have a tag each, also those that have no token; none is cut where they fit", function()
     local model = load "ner"
@@ -303,6 +369,7 @@ describe("what is wrong", function()
       { qa, "qa", { { question = "x", context = "x", id = 1 } }, 'qa: unknown key "id"; expected context and question' },
       { qa, "qa", { 7 }, "qa: expected { question =, context = } or a list of inputs; got 7" },
       { qa, "qa", { {}, { best = 0 } }, "qa: best is 0, expected an integer of at least 1" },
+      { qa, "qa", { {}, { best = false } }, "qa: best is false, expected an integer of at least 1" },
       { qa, "qa", { {}, { longest = "x" } }, "qa: longest is the string 'x', expected an integer of at least 1" },
       { qa, "qa", { {}, { stride = -1 } }, "qa: stride is -1, expected an integer of at least 0" },
       { qa, "qa", { {}, { no_answer = 1 } }, "qa: no_answer is 1, expected true or false" },

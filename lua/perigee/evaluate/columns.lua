@@ -72,8 +72,10 @@ end
 
 ---- Of fields ---------------------------------------------------------------------------------------------------------
 
+-- A number in decimal, finite; nil or false if it is none.
 local function number(text)
-  return text:match "^%s*[-+]?%.?%d" and tonumber(text)
+  local value = text:match "^%s*[-+]?%.?%d[%d.eE+-]*%s*$" and tonumber(text)
+  return value and value - value == 0 and value
 end
 
 -- Tables without a header that are known by their shape.

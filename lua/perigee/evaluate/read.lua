@@ -273,6 +273,18 @@ return function(paths, given)
   if given.as ~= nil then
     options.choice(given.as, FORMS, "evaluate.read: as", -2)
   end
+  options.integer(given.limit, 1, 2 ^ 53, "evaluate.read: limit", -2)
+  options.integer(given.first, 1, 2 ^ 53, "evaluate.read: first", -2)
+  options.boolean(given.plain, "evaluate.read: plain", -2)
+  options.text(given.part, "evaluate.read: part", -2)
+  for _, role in ipairs { "text", "pair", "label" } do
+    if type(given[role]) ~= "number" then
+      options.text(given[role], ("evaluate.read: %s"):format(role), -2)
+    end
+  end
+  if given.contents ~= nil and type(given.contents) ~= "table" then
+    error(("evaluate.read: contents is %s, expected { [path] = text }"):format(pgee.describe(given.contents)), 0)
+  end
   local set = cut(read(paths, given), given)
   set.files = paths
   return set

@@ -82,7 +82,7 @@ local function judgements(text, path)
     if n == 1 and #f == 3 and not grade then
       header = true
     elseif #f > 0 then
-      if (#f ~= 3 and #f ~= 4) or not grade then
+      if (#f ~= 3 and #f ~= 4) or not grade or grade - grade ~= 0 then
         fail(path, n, "expected a judgement: query document grade, or query 0 document grade; found '%s'", line:sub(1, 40))
       end
       list[#list + 1] = {

@@ -90,7 +90,8 @@ end
 
 local function numbers(set, task)
   return map(set.labels, function(label)
-    return tonumber(label) or fail(set, "%s needs scores, not labels such as %q", task, label)
+    local score = tonumber(label)
+    return score and score - score == 0 and score or fail(set, "%s needs scores, not labels such as %q", task, label)
   end)
 end
 
@@ -169,7 +170,7 @@ local floats = ffi.typeof "float[?]"
 
 -- Of each input its vector, of length 1.
 local function vectors_of(encoder, texts, prompt)
-  local matrix = encoder:embed(texts, prompt and { prompt = prompt } or nil)
+  local matrix = encoder:embed(texts, { prompt = prompt })
   local from, stride, width = matrix:pointer(), select(2, matrix:pointer()), matrix.shape[2]
   local list = map(texts, function(_, i)
     local v, square = floats(width), 0

@@ -5,6 +5,7 @@
 local inputs = require "perigee.inputs"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
+local scores = require "perigee.tasks.scores"
 local windows = require "perigee.windows"
 
 local fill = { forms = { "text", "pair", "ids" } }
@@ -68,28 +69,22 @@ end
 -- The `count` largest of V logits with their probabilities, as { token =, score = }, best first; of `among` if given,
 -- a list of tokens.
 local function best_of(logits, V, count, among)
-  local most, sum, list = -math.huge, 0, {}
+  local most, sum, best = -math.huge, 0, scores.keep(count)
   for v = 0, V - 1 do
     most = math.max(most, logits[v])
   end
   for v = 0, V - 1 do
     sum = sum + math.exp(logits[v] - most)
   end
-  local least = -math.huge
   for k = 1, among and #among or V do
     local v = among and among[k] or k - 1
-    if #list < count or logits[v] > least then
-      local at = #list + 1
-      while at > 1 and list[at - 1].logit < logits[v] do
-        at = at - 1
-      end
-      table.insert(list, at, { token = v, logit = logits[v] })
-      list[count + 1] = nil
-      least = list[#list].logit
+    if logits[v] > best.least then
+      best:put { token = v, key = v, value = logits[v] }
     end
   end
+  local list = best:sorted()
   for i, item in ipairs(list) do
-    list[i] = { token = item.token, score = math.exp(item.logit - most) / sum }
+    list[i] = { token = item.token, score = math.exp(item.value - most) / sum }
   end
   return list
 end
@@ -164,7 +159,7 @@ function fill.run(encoder, given, opts)
   options.method(encoder, "fill")
   opts = options.check(opts, KNOWN, "fill", -2)
   local model = encoder.model
-  local best = options.integer(opts.best or 5, 1, 2 ^ 31, "fill: best", -2)
+  local best = options.integer(opts.best, 1, 2 ^ 31, "fill: best", -2) or 5
   encoder:runner "fill-mask" -- errors come first if there is no such head
   local tokenizer = model:tokenizer()
   if not tokenizer.mask then

@@ -9,7 +9,7 @@
 --   average   a word's label is that of the mean of its tokens' probabilities
 --   max       a word's label is that of its token with the highest probability
 -- An entity's score is the mean of its tokens' or words'. A token begins a word unless it has WordPiece's prefix of a
--- continuation; where there is none, if there is a space before it.
+-- continuation; where there is none, if there is a space before it. One that the vocabulary does not have is a word by itself.
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
 local windows = require "perigee.windows"
@@ -51,9 +51,11 @@ end
 -- Whether a token goes on with the word of the one before it.
 local function continues(tokenizer, e, i)
   local prefix = tokenizer.prefix
-  if prefix then
+  if e.ids[i] == tokenizer.unk then
+    return false
+  elseif prefix then
     local piece = tokenizer:piece(e.ids[i])
-    return e.ids[i] ~= tokenizer.unk and #piece > #prefix and piece:sub(1, #prefix) == prefix
+    return #piece > #prefix and piece:sub(1, #prefix) == prefix
   end
   local text, from = e.texts[1], e.offsets[i][1]
   return from > 0 and text:byte(from) ~= 32 and text:byte(from + 1) ~= 32

@@ -24,8 +24,8 @@ local BY = { probability = true, logits = true }
 local function read_options(given)
   given = options.check(given, KNOWN, "qa", -2)
   return {
-    best = options.integer(given.best or 1, 1, 2 ^ 31, "qa: best", -2),
-    longest = options.integer(given.longest or 30, 1, 2 ^ 31, "qa: longest", -2),
+    best = options.integer(given.best, 1, 2 ^ 31, "qa: best", -2) or 1,
+    longest = options.integer(given.longest, 1, 2 ^ 31, "qa: longest", -2) or 30,
     no_answer = options.boolean(given.no_answer, "qa: no_answer", -2),
     whole_words = options.boolean(given.whole_words, "qa: whole_words", -2),
     by = options.choice(given.by or "probability", BY, "qa: by", -2),
@@ -69,37 +69,19 @@ local function word_ends(e)
   return ends
 end
 
--- Puts a candidate into a list of at most `count`, best first; of one stretch the better stays.
-local function offer(list, count, candidate)
-  for k, other in ipairs(list) do
-    if other.from == candidate.from and other.to == candidate.to then
-      if other.value >= candidate.value then
-        return
-      end
-      table.remove(list, k)
-      break
-    end
-  end
-  local at = #list + 1
-  while at > 1 and list[at - 1].value < candidate.value do
-    at = at - 1
-  end
-  table.insert(list, at, candidate)
-  list[count + 1] = nil
-end
-
--- The best stretches of one window; logits: [tokens][2] of it. offset: what is taken off a sum of logits to make it a value.
-local function search(list, window, logits, offset, read, ends)
+-- Puts the stretches of one window into `best`, one answer each; logits: [tokens][2] of it. Returns what the window says for no
+-- answer: the sum of its logits, and what is taken off a sum to make a logarithm of a probability.
+local function search(best, window, logits, read, ends)
   local e, head, count = window.encoding, window.head, window.to - window.from + 1
   local probability = log_sum(logits, head, count) + log_sum(logits + 1, head, count)
   for i = 0, count - 1 do
     local start = logits[2 * (head + i)]
     for j = i, math.min(i + read.longest, count) - 1 do
       local sum = start + logits[2 * (head + j) + 1]
-      local value = sum - (offset and probability or 0)
-      if #list < read.best or value > list[#list].value then
+      local value = read.by == "probability" and sum - probability or sum
+      if value > best.least then
         local from, to = stretch(e, window.from + i, window.from + j, ends)
-        offer(list, read.best, { from = from, to = to, value = value, sum = sum, log = sum - probability })
+        best:put { from = from, to = to, key = from * 2 ^ 26 + to, value = value, sum = sum, log = sum - probability }
       end
     end
   end
@@ -139,12 +121,12 @@ end
 
 -- Answers to the question that sequences first to last of the batch are about.
 local function answers(batch, logits, first, last, read)
-  local e, list = batch.parts[first].encoding, {}
+  local e, best = batch.parts[first].encoding, scores.keep(read.best)
   local ends, null = read.whole_words and word_ends(e) or nil, { log = 0, sum = 0, value = math.huge }
   for s = first, last do
     local window, at = of_context(batch.parts[s]), logits + 2 * batch.starts[s - 1]
     if window then
-      local sum, probability = search(list, window, at, read.by == "probability", read, ends)
+      local sum, probability = search(best, window, at, read, ends)
       local value = read.by == "probability" and sum - probability or sum
       if value < null.value then
         null = { sum = sum, log = sum - probability, value = value }
@@ -152,7 +134,7 @@ local function answers(batch, logits, first, last, read)
     end
   end
   local spans, found = scores.spans(e.texts[2]), {}
-  for i, candidate in ipairs(list) do
+  for i, candidate in ipairs(best:sorted()) do
     found[i] = answer_of(candidate, spans)
   end
   if read.no_answer or #found == 0 then

@@ -35,6 +35,41 @@ function scores.best(list)
   return best, list[best]
 end
 
+--- Keeps the best of what is put in. best:put { value =, key = } is for what has more than best.least, and best:sorted() is a
+-- list of `count` at most, best first, the first of equals first; of those with one key (nil: none) only the best. Any count
+-- costs no more than sorting all.
+function scores.keep(count)
+  local best, list = { least = -math.huge }, {}
+  local function before(a, b)
+    if a.value ~= b.value then
+      return a.value > b.value
+    end
+    return a.order < b.order
+  end
+  function best:sorted()
+    table.sort(list, before)
+    local kept, seen = {}, {}
+    for _, item in ipairs(list) do
+      if #kept < count and not (item.key and seen[item.key]) then
+        kept[#kept + 1] = item
+        seen[item.key or item] = true
+      end
+    end
+    self.least = #kept == count and kept[count].value or self.least
+    list = kept
+    return kept
+  end
+  local puts = 0
+  function best:put(item)
+    puts = puts + 1
+    item.order, list[#list + 1] = puts, item
+    if #list >= 2 * count + 16 then
+      self:sorted()
+    end
+  end
+  return best
+end
+
 --- The mean of rows first to last, lists of one length, each counting as much as it has tokens; starts: a batch's.
 function scores.mean(rows, first, last, starts)
   local mean, all = {}, starts[last] - starts[first - 1]
@@ -48,20 +83,27 @@ function scores.mean(rows, first, last, starts)
   return mean
 end
 
---- A function of a byte offset into a text (from 0): how many characters begin before it. It counts on from the last call, so
--- offsets in order cost one pass over the text.
+-- Characters that begin in bytes first to last (from 1) of a text.
+local function beginnings(text, first, last)
+  local count = 0
+  for i = first, last do
+    local byte = text:byte(i)
+    count = count + ((byte < 0x80 or byte >= 0xC0) and 1 or 0)
+  end
+  return count
+end
+
+--- A function of a byte offset into a text (from 0): how many characters begin before it. Offsets in any order cost one pass over
+-- the text, and less than `step` bytes each.
 function scores.characters(text)
-  local at, count = 0, 0
+  local step, before, known = 64, { [0] = 0 }, 0 -- before[k]: characters before byte k * step
   return function(offset)
-    if offset < at then
-      at, count = 0, 0
+    local k = math.floor(offset / step)
+    for block = known + 1, k do
+      before[block] = before[block - 1] + beginnings(text, (block - 1) * step + 1, block * step)
     end
-    for i = at + 1, offset do
-      local byte = text:byte(i)
-      count = count + ((byte < 0x80 or byte >= 0xC0) and 1 or 0)
-    end
-    at = offset
-    return count
+    known = math.max(known, k)
+    return before[k] + beginnings(text, k * step + 1, offset)
   end
 end
 
