@@ -1,6 +1,6 @@
 /* encode.c: texts to tokens.
  *
- *   text --added tokens cut out--> stretches --steps and model, or BERT's way--> tokens --cut to fit, put into a template--> encoding
+ *   text --added tokens cut out--> stretches --steps and model, or BERT's way--> tokens --cut to fit, in a template--> encoding
  *
  * BERT's way: a stretch is normalized some words at a time into memory on the stack, and words are cut where they lie. A tokenizer
  * is not changed by encoding. Time is linear in the text. */
@@ -153,7 +153,7 @@ static int put_text(sink *s, run *r, const pgee_text *text) {
   return PGEE_OK;
 }
 
-/* ---- Two texts into the room that there is ------------------------------------------------------------------------------------ */
+/* ---- Two texts into the room that there is ---------------------------------------------------------------------------------- */
 
 /* Two texts of n1 and n2 tokens into `room`, the longest cut first: as the reference counts, not one by one. */
 static void cut_longest(int64_t *n1, int64_t *n2, int64_t room) {

@@ -147,12 +147,15 @@ int names_open(names *n, const image *m) {
 /* The bytes at a place, if they are there. */
 static const char *text_at(const names *n, uint32_t begin, uint32_t length, int64_t *bytes) {
   *bytes = length & NAME_MISSING;
-  if (*bytes == NAME_MISSING || *bytes > n->bytes || begin > n->bytes - *bytes)
+  if (*bytes == NAME_MISSING || *bytes > n->bytes || begin > n->bytes - *bytes) {
+    *bytes = 0;
     return NULL;
+  }
   return *bytes > 0 ? n->texts + begin : "";
 }
 
 const char *names_text(const names *n, int64_t id, int64_t *bytes, int *special) {
+  *bytes = 0;
   if (id < 0 || id >= n->count)
     return NULL;
   name_place p = n->places[id];

@@ -43,7 +43,7 @@ typedef struct added_name {
 /* Of equal pieces the last counts, and of names with one id. */
 int names_build(image_writer *w, const piece_list *vocabulary, const added_name *added, int64_t added_count);
 int names_open(names *n, const image *m);
-/* NULL if there is no such id. */
+/* NULL, of 0 bytes, if there is no such id. */
 const char *names_text(const names *n, int64_t id, int64_t *bytes, int *special);
 /* The id of a piece of the model; -1 if there is none. */
 int32_t names_id(const names *n, const char *text, int64_t bytes);

@@ -1,4 +1,4 @@
-/* normalize.h: BERT's normalizer: text to the characters that its tokenizer sees, each with the bytes of the text that it comes from.
+/* normalize.h: BERT's normalizer: text to the characters that its tokenizer sees, each with the bytes that it comes from.
  *
  * In this order, as the options say: clean (drop controls, make white space ' '), put spaces around ideographs, decompose (NFD)
  * and drop accents, lower the case. Every normalized byte remembers the span of one original character. Where marks are put in

@@ -1,4 +1,4 @@
-/* wordpiece.h: a word is cut into pieces from its beginning, each the longest that fits; one that cannot be is unknown as a whole. */
+/* wordpiece.h: a word is cut into pieces from its beginning, each the longest that fits; else it is unknown as a whole. */
 #ifndef PERIGEE_WORDPIECE_H
 #define PERIGEE_WORDPIECE_H
 #include "model.h"

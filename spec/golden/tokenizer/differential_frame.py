@@ -21,7 +21,7 @@ from blobs import charsmap
 from ours import Ours, differences, reference_of
 from reference import SHARED
 
-ROUND = 200
+ROUND, SAMPLE = 200, 300
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 REGEXES = [GPT2, r"\s+", r" {2,}", r"[\r\n]", r"\d", r"\d{1,3}", r"[^\S\n]+|\n", r"\w+|[^\w\s]+", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
            r"(?:ab|a)(?=b)", r"a+?b|[^a-c]", r"é|[\x{300}-\x{36f}]", r"^\s|\s$", r"\Aa|e\z", r"(a|b)(c|d)?e*"]
@@ -148,7 +148,7 @@ def bpe(rng, words):
     symbols = sorted({s for w in split for s in w})
     vocab = dict.fromkeys(SPECIAL + [s for s in symbols if rng.random() < 0.9] + rng.choice([[], BYTE_CHARACTERS]))
     merges = []
-    for _ in range(rng.randint(0, 60)):
+    for _ in range(rng.randint(0, SAMPLE // 5)):
         pairs = {}
         for w in split:
             for pair in zip(w, w[1:]):
@@ -190,13 +190,13 @@ def parts_of(rng, words, count):
 def wordpiece(rng, words):
     prefix = rng.choice(["##", "##", "", "a"])
     pieces = SPECIAL + [c for c in sorted({c for w in words for c in w}) if rng.random() < 0.9]
-    pieces += [prefix + c for c in pieces[4:]] + [(prefix if inside else "") + p for inside, p in parts_of(rng, words, 200)]
+    pieces += [prefix + c for c in pieces[4:]] + [(prefix if inside else "") + p for inside, p in parts_of(rng, words, SAMPLE // 2)]
     return {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": prefix,
             "max_input_chars_per_word": rng.choice([100, 100, 5]), "vocab": {p: i for i, p in enumerate(dict.fromkeys(pieces))}}
 
 
 def unigram(rng, words):
-    pieces = SPECIAL + sorted({c for w in words for c in w if rng.random() < 0.9}) + [p for _, p in parts_of(rng, words, 200)]
+    pieces = SPECIAL + sorted({c for w in words for c in w if rng.random() < 0.9}) + [p for _, p in parts_of(rng, words, SAMPLE // 2)]
     if rng.random() < 0.3:
         pieces += [f"<0x{byte:02X}>" for byte in range(256)]
     return {"type": "Unigram", "unk_id": 0, "byte_fallback": rng.random() < 0.5,
@@ -220,7 +220,7 @@ def draw(rng, plain):
             "model": {"type": "BPE", "vocab": {}, "merges": []}}
     texts = [plain(rng) for _ in range(60)]
     words = words_of(Tokenizer.from_str(json.dumps(dict(file, post_processor=None))), texts)
-    words = rng.sample(words, min(len(words), 300))
+    words = rng.sample(words, min(len(words), SAMPLE))
     file["model"] = rng.choice([bpe, bpe, wordpiece, unigram])(rng, words)
     file["added_tokens"] = added_tokens(rng, words)
     t = Tokenizer.from_str(json.dumps(file))

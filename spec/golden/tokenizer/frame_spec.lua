@@ -1,0 +1,81 @@
+-- Tokenizers of every component against the reference: frame.json, which golden_frame.py made; byte pair encoding and
+-- WordPiece against llama.cpp's vectors, where ../shared is. differential_frame.py finds the shortest text that differs.
+local json = require "perigee.json"
+local tokenizer = require "perigee.tokenizer"
+local files = require "spec.support.files"
+local FOLDER, SHARED = "spec/golden/tokenizer/", "../shared/data/tokenizers/"
+local NULL = json.null
+
+-- The texts of the two JSON files are kept as they are: a table would be written back in another order.
+local function entries()
+  local list = {}
+  for line in assert(json.text(FOLDER .. "frame.json")):gmatch "[^\n]+" do
+    local text = line:match "^{.*}"
+    if text then
+      list[#list + 1] = { file = text:match '^{"file":(.*),"cases":', cases = json.decode(text).cases }
+    end
+  end
+  return list
+end
+
+local function words_of(text)
+  local list = {}
+  for word in (text .. " "):gmatch "([^ ]*) " do
+    list[#list + 1] = word
+  end
+  return list
+end
+
+local function encode(t, case, offsets)
+  local options = { max_tokens = case.limit ~= NULL and case.limit or nil, special = not case.bare, offsets = offsets }
+  if case.in_words then
+    return t:encode_words(words_of(case.a), options)
+  end
+  return t:encode(case.a, case.b ~= NULL and case.b or nil, options)
+end
+
+describe("The reference's answers", function()
+  after_each(files.clean)
+
+  it("of made-up tokenizers of every component", function()
+    local count = 0
+    for i, entry in ipairs(entries()) do
+      local t = tokenizer.load(files.folder { ["tokenizer.json"] = entry.file })
+      for j, case in ipairs(entry.cases) do
+        local where = ("tokenizer %d, case %d: %q"):format(i, j, case.a)
+        local e = encode(t, case)
+        local words = {}
+        for k = 1, #e.ids do
+          words[k] = e.words[k] or 0
+        end
+        assert.same(case.ids, e.ids, where)
+        assert.same(case.types, e.types, where)
+        assert.same(case.bytes, e.offsets, where)
+        assert.same(case.characters, encode(t, case, "characters").offsets, where)
+        assert.same(case.sequences, e.sequences, where)
+        assert.same(case.words, words, where)
+        assert.equal(case.dropped, e.dropped, where)
+        assert.equal(case.text, t:decode(e.ids), where)
+        assert.equal(case.whole, t:decode(e.ids, { special = true }), where)
+        count = count + 1
+      end
+    end
+    assert.is_true(count >= 200)
+  end)
+
+  for name, vectors in pairs { gpt2 = "ggml-vocab-gpt-2.gguf", ["bert-base-uncased"] = "ggml-vocab-bert-bge.gguf" } do
+    local path = SHARED .. "llama.cpp-vocab-tests/" .. vectors
+    local here = json.exists(path .. ".inp") and it or pending
+    here("of llama.cpp's vectors for " .. name, function()
+      local t, ids, n = tokenizer.load(SHARED .. name), {}, 0
+      for line in (assert(json.text(path .. ".out")) .. "\n"):gmatch "([^\n]*)\n" do
+        ids[#ids + 1] = line:gsub("^%s+", ""):gsub("%s+$", "")
+      end
+      for text in (assert(json.text(path .. ".inp")) .. "\n__ggml_vocab_test__\n"):gmatch "(.-)\n__ggml_vocab_test__\n" do
+        n = n + 1
+        assert.equal(ids[n], table.concat(t:encode(text, nil, { special = false }).ids, " "), text)
+      end
+      assert.is_true(n >= 40)
+    end)
+  end
+end)
