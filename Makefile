@@ -46,7 +46,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
-.PHONY: bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs quality bench-pipe kills embed embed-host spark
+.PHONY: differential bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs quality bench-pipe kills embed embed-host spark
 .DELETE_ON_ERROR:
 
 ## make            the library, build/libperigee.so
@@ -206,6 +206,13 @@ bench-mixed: $(LIB) build/peers/installed
 	  | head -n $(PAIRS) > build/peers/xquad
 	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py minilm bert-base --mixed build/peers/stsb,build/peers/xquad \
 	  --peers onnxruntime-int8,openvino-int8,ctranslate2-int8 --modes static --rounds 3 $(ROWS)
+
+## make differential  tokenizers beside the tokenizers package on generated texts and on ../shared's; TEXTS=100000 how many
+TEXTS := 20000
+differential: $(LIB) build/peers/installed
+	build/peers/bin/pip install --quiet sentencepiece protobuf
+	for script in differential differential_frame differential_shared differential_unigram; do \
+	  PERIGEE_LIB=$(abspath $(LIB)) build/peers/bin/python spec/golden/tokenizer/$$script.py --texts $(TEXTS) || exit 1; done
 
 ## make bench-cliffs   whether one token more costs much more: MiniLM, 8 to 4096 tokens
 bench-cliffs: $(LIB)
