@@ -33,18 +33,41 @@ static int refuse(const file *f, const char *what) {
   return fail(PGEE_SYSTEM, "cannot %s '%s': %s", what, f->path, strerror(errno));
 }
 
-/* Splits the path, links followed, into an open folder and a name. mode: the permissions of what is there, or of a new file. */
-static int open_folder(file *f, const char *path, mode_t *mode) {
-  struct stat s;
+/* Where a path leads: links are followed, also to a file that is not there yet. */
+static int follow(file *f, const char *path) {
+  char real[PATH_MAX], link[PATH_MAX];
   if (strlen(path) >= sizeof f->path)
     return fail(PGEE_SYSTEM, "cannot write '%.200s...': the path is too long", path);
-  if (!realpath(path, f->path))
-    strcpy(f->path, path); /* there is nothing, or a link to nothing, which is replaced */
-  if (stat(f->path, &s) == 0) {
-    if (!S_ISREG(s.st_mode))
+  strcpy(f->path, path);
+  for (;;) {
+    if (realpath(f->path, real)) {
+      strcpy(f->path, real);
+      return PGEE_OK;
+    }
+    if (errno != ENOENT)
+      return refuse(f, "write");
+    ssize_t n = readlink(f->path, link, sizeof link);
+    if (n < 0) /* a new name, which need not be there */
+      return PGEE_OK;
+    char *slash = strrchr(f->path, '/');
+    size_t at = slash && *link != '/' ? (size_t)(slash + 1 - f->path) : 0, length = (size_t)n;
+    if (at + length >= sizeof f->path)
+      return fail(PGEE_SYSTEM, "cannot write '%.200s...': the path of its link is too long", path);
+    memcpy(f->path + at, link, length);
+    f->path[at + length] = 0;
+  }
+}
+
+/* Splits the path into an open folder and a name. there: what has the name; its st_mode is 0 if nothing has. */
+static int open_folder(file *f, const char *path, struct stat *there) {
+  *there = (struct stat){0};
+  TRY(follow(f, path));
+  if (stat(f->path, there) == 0) {
+    if (!S_ISREG(there->st_mode))
       return fail(PGEE_SYSTEM, "cannot write '%s': it is %s, expected a file", f->path,
-                  S_ISDIR(s.st_mode) ? "a directory" : "not a regular file");
-    *mode = s.st_mode & 07777;
+                  S_ISDIR(there->st_mode) ? "a directory" : "not a regular file");
+    if (faccessat(AT_FDCWD, f->path, W_OK, AT_EACCESS) != 0) /* who may rename in the folder could replace it all the same */
+      return refuse(f, "write");
   }
   char *slash = strrchr(f->path, '/');
   f->name = slash ? slash + 1 : f->path;
@@ -109,19 +132,26 @@ static int open_temporary(file *f) {
   return fail(PGEE_SYSTEM, "cannot write '%s': no name beside it is free", f->path);
 }
 
+/* Owner, group and permissions of the file that is replaced; of the first two, what this process may give. */
+static int take_after(file *f, const struct stat *there) {
+  int given = fchown(f->fd, there->st_uid, there->st_gid) == 0 || fchown(f->fd, (uid_t)-1, there->st_gid) == 0;
+  (void)given;
+  return fchmod(f->fd, there->st_mode & 07777) != 0 ? refuse(f, "set the permissions of") : PGEE_OK;
+}
+
 int file_new(file **out, const char *path) {
   file *f = mem_new(sizeof *f);
-  mode_t mode = 0;
+  struct stat there;
   if (!f)
     return PGEE_MEMORY;
   f->fd = f->folder = -1;
-  int status = open_folder(f, path, &mode);
+  int status = open_folder(f, path, &there);
   if (status == PGEE_OK) {
     remove_litter(f);
     status = open_temporary(f);
   }
-  if (status == PGEE_OK && mode && fchmod(f->fd, mode) != 0)
-    status = refuse(f, "set the permissions of");
+  if (status == PGEE_OK && there.st_mode)
+    status = take_after(f, &there);
   if (status == PGEE_OK)
     *out = f;
   else

@@ -173,7 +173,8 @@ const char *pgee_safetensors_metadata(const pgee_safetensors *f, const char *key
  * the data, then of each tensor in the order of their offsets (a filler is one), zeros, then that of all these, so that they are a
  * multiple of 16. Rows are written dense.
  * The file is complete or not there: it is written beside `path`, flushed to the disk, and then takes the place of what was there,
- * whose permissions it gets. A process that is killed may leave a file .NAME.saving-*, which the next one to write NAME removes. */
+ * whose owner and permissions it gets, and which this process must be allowed to write to. A link at `path` stays and leads to it.
+ * A process that is killed may leave a file .NAME.saving-*, which the next one to write NAME removes. */
 int pgee_safetensors_write(const char *path, const char *const *names, const pgee_tensor *const *tensors, int64_t count,
                            const char *const *metadata, int64_t pairs);
 /* Checks a file that pgee_safetensors_write made: that its header and each tensor of at most `bytes` bytes (-1: any) have their

@@ -18,9 +18,6 @@
 #include "status.h"
 #include "tensor.h"
 
-/* The limit of the reference implementation. */
-static const uint64_t MAX_HEADER = 100000000;
-
 /* Every type of the format: its size, and ours or -1. */
 static const format_type types[] = {
     {"F32", 32, PGEE_F32}, {"F16", 16, PGEE_F16}, {"BF16", 16, PGEE_BF16}, {"I64", 64, PGEE_S64},  {"U8", 8, PGEE_U8},
@@ -271,8 +268,8 @@ static int header_bytes(const map *file, int64_t *bytes) {
   for (int i = 7; i >= 0; i--)
     n = n << 8 | (unsigned char)file->data[i];
   if (n > MAX_HEADER)
-    return fail(PGEE_FORMAT, "'%s': a header of %llu bytes, expected at most %llu: this is not a safetensors file", file->path,
-                (unsigned long long)n, (unsigned long long)MAX_HEADER);
+    return fail(PGEE_FORMAT, "'%s': a header of %llu bytes, expected at most %d: this is not a safetensors file", file->path,
+                (unsigned long long)n, MAX_HEADER);
   if (n == 0)
     return fail(PGEE_FORMAT, "'%s': the header's length is 0", file->path);
   if ((int64_t)n > file->bytes - 8)

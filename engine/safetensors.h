@@ -6,6 +6,9 @@
 #include "map.h"
 #include "perigee.h"
 
+/* Bytes of a header: the limit of the reference implementation. */
+enum { MAX_HEADER = 100000000 };
+
 /* A type of the format. */
 typedef struct format_type {
   const char *name;

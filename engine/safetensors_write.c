@@ -255,6 +255,9 @@ static int writing_header(writing *w, const char *path, const char *const *metad
   while (t->status == PGEE_OK && t->count % LINE != 0)
     put_text(t, " ");
   TRY(t->status);
+  if (t->count - 8 > MAX_HEADER)
+    return fail(PGEE_ARGUMENT, "'%s': names and metadata make a header of %lld bytes, expected at most %d", path,
+                (long long)t->count - 8, MAX_HEADER);
   for (int i = 0; i < 8; i++)
     t->bytes[i] = (char)((uint64_t)(t->count - 8) >> 8 * i);
   const json j = {.path = path, .offset = 8, .start = t->bytes + 8, .at = t->bytes + 8, .end = t->bytes + t->count};
