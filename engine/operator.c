@@ -8,13 +8,13 @@
 #include "numbers.h"
 #include "status.h"
 
-static const operator* const operators[PGEE_OPS] = {
+static const operator *const operators[PGEE_OPS] = {
     [PGEE_EMBED] = &op_embed,       [PGEE_LINEAR] = &op_linear,       [PGEE_NORM] = &op_norm,
     [PGEE_QUANTIZE] = &op_quantize, [PGEE_ATTENTION] = &op_attention, [PGEE_POOL] = &op_pool,
     [PGEE_UNIT] = &op_unit,         [PGEE_OBSERVE] = &op_observe,     [PGEE_GATHER] = &op_gather,
 };
 
-const operator* operator_for(int op) { return op >= 0 && op < PGEE_OPS ? operators[op] : NULL; }
+const operator *operator_for(int op) { return op >= 0 && op < PGEE_OPS ? operators[op] : NULL; }
 
 void *field_get(const void *args, const field *f) {
   void *handle;
@@ -151,7 +151,7 @@ static int overlap(const pgee_tensor *a, const pgee_tensor *b) {
   return p && q && p < q + span(b) && q < p + span(a);
 }
 
-static int check_aliases(const operator* o, const void *args) {
+static int check_aliases(const operator *o, const void *args) {
   for (const field *w = o->fields; w->kind; w++) {
     const pgee_tensor *written = w->kind == FIELD_WRITE ? field_get(args, w) : NULL;
     for (const field *f = o->fields; written && f->kind; f++) {
@@ -163,7 +163,7 @@ static int check_aliases(const operator* o, const void *args) {
   return PGEE_OK;
 }
 
-int operator_check(const operator* o, const void *args) {
+int operator_check(const operator *o, const void *args) {
   TRY(o->check(args));
   return check_aliases(o, args);
 }
@@ -210,7 +210,7 @@ int batch_check(const pgee_batch *batch, int64_t *S) {
 
 /* ---- Running one operator ----------------------------------------------------------------------------------------- */
 
-static int have_memory(const operator* o, const void *args) {
+static int have_memory(const operator *o, const void *args) {
   for (const field *f = o->fields; f->kind; f++) {
     const pgee_tensor *t = field_is_tensor(f) ? field_get(args, f) : NULL;
     if (t && !t->data)
@@ -219,7 +219,7 @@ static int have_memory(const operator* o, const void *args) {
   return PGEE_OK;
 }
 
-static int check_run_batch(const operator* o, const void *args, const pgee_batch **batch, int64_t *S) {
+static int check_run_batch(const operator *o, const void *args, const pgee_batch **batch, int64_t *S) {
   if (!o->needs_batch || !o->needs_batch(args)) {
     *batch = NULL;
     return PGEE_OK;
@@ -231,7 +231,7 @@ static int check_run_batch(const operator* o, const void *args, const pgee_batch
 }
 
 typedef struct single {
-  const operator* o;
+  const operator *o;
   const void *args;
 } single;
 
@@ -240,7 +240,7 @@ static void run_single(void *work, const context *c) {
   s->o->run(s->args, c);
 }
 
-static int run_now(const operator* o, const void *args, const pgee_batch *batch) {
+static int run_now(const operator *o, const void *args, const pgee_batch *batch) {
   int64_t S = 0, bytes = 0;
   int threads;
   TRY(have_memory(o, args));
@@ -259,14 +259,14 @@ static int run_now(const operator* o, const void *args, const pgee_batch *batch)
   return status;
 }
 
-int operator_named(const operator* o, int status) {
+int operator_named(const operator *o, int status) {
   if (status == PGEE_OK || status == PGEE_MEMORY)
     return status;
   return fail(status, "%s: %s", o->name, pgee_message());
 }
 
 int pgee_run(int op, const void *args, const pgee_batch *batch) {
-  const operator* o = operator_for(op);
+  const operator *o = operator_for(op);
   if (!o)
     return fail(PGEE_ARGUMENT, "%d is no operator", op);
   return operator_named(o, args ? run_now(o, args, batch) : fail(PGEE_ARGUMENT, "args is NULL"));

@@ -27,7 +27,7 @@ pgee_plan *plan_hold(const pgee_plan *p) {
 }
 
 /* Of each handle in the args that is no buffer of a plan: one reference more, or one less. */
-static void hold_weights(const operator* o, const void *args, int hold) {
+static void hold_weights(const operator *o, const void *args, int hold) {
   for (const field *f = o->fields; f->kind; f++) {
     void *handle = field_get(args, f);
     if (!handle)
@@ -105,7 +105,7 @@ int64_t plan_find(const pgee_plan *p, const pgee_tensor *t) {
 }
 
 /* Buffers must be this plan's and written before they are read; what is written must be a buffer, for a plan has many callers. */
-static int check_buffers(const pgee_plan *p, const operator* o, const void *args) {
+static int check_buffers(const pgee_plan *p, const operator *o, const void *args) {
   for (const field *f = o->fields; f->kind; f++) {
     const pgee_tensor *t = field_is_tensor(f) ? field_get(args, f) : NULL;
     if (!t)
@@ -121,7 +121,7 @@ static int check_buffers(const pgee_plan *p, const operator* o, const void *args
   return PGEE_OK;
 }
 
-static void touch_buffers(pgee_plan *p, const operator* o, const void *args) {
+static void touch_buffers(pgee_plan *p, const operator *o, const void *args) {
   for (const field *f = o->fields; f->kind; f++) {
     int64_t i = field_is_tensor(f) ? plan_find(p, field_get(args, f)) : -1;
     if (i < 0)
@@ -132,7 +132,7 @@ static void touch_buffers(pgee_plan *p, const operator* o, const void *args) {
   }
 }
 
-static int push(pgee_plan *p, int op, const operator* o, const void *args) {
+static int push(pgee_plan *p, int op, const operator *o, const void *args) {
   TRY(check_buffers(p, o, args));
   TRY(operator_check(o, args));
   TRY(grow((void **)&p->steps, p->step_count, &p->step_room, sizeof *p->steps));
@@ -148,7 +148,7 @@ static int push(pgee_plan *p, int op, const operator* o, const void *args) {
 
 int pgee_plan_push(pgee_plan *p, int op, const void *args) {
   NEED(p);
-  const operator* o = operator_for(op);
+  const operator *o = operator_for(op);
   TRY(expect_open(p));
   if (!o)
     return fail(PGEE_ARGUMENT, "%d is no operator", op);
@@ -266,7 +266,7 @@ int plan_scratch(const pgee_plan *p, const capacity *room, int64_t *bytes) {
 
 int plan_check_batch(const pgee_plan *p, const pgee_batch *batch, int64_t S) {
   for (int64_t i = 0; i < p->step_count; i++) {
-    const operator* o = p->steps[i].o;
+    const operator *o = p->steps[i].o;
     if (o->check_batch)
       TRY(operator_named(o, o->check_batch(p->steps[i].args, batch, S)));
   }

@@ -183,7 +183,7 @@ static void run_steps(void *work, const context *common) {
   context c = *common;
   double began = r->seconds ? pgee_seconds() : 0;
   for (c.step = 0; c.step < p->step_count; c.step++) {
-    const operator* o = p->steps[c.step].o;
+    const operator *o = p->steps[c.step].o;
     o->run(r->w->args[c.step], &c);
     int last = c.step + 1 == p->step_count;
     if (c.thread == 0 && !last && pgee_interrupted())
