@@ -3,12 +3,13 @@
 --
 --   luajit recipes/inspect.lua FILE [--diff OTHER] [--verify] [--tensors] [--json]
 --
--- The status is 0; with --diff 1 if they differ; 2 if a file cannot be opened, or --verify finds damage.
+-- The status is 0; with --diff 1 if they differ; 2 if the arguments are wrong, a file cannot be opened, or --verify finds damage.
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
 local argparse = require "argparse"
 local json = require "perigee.json"
+local jsonl = require "perigee.jsonl"
 local perigee = require "perigee"
 local report = require "perigee.report"
 
@@ -18,6 +19,11 @@ parser:option("--diff", "Another one: prints what differs; the status is 1 if an
 parser:flag("--verify", "Check every byte against the checksums. Without it the weights are not read")
 parser:flag("--tensors", "List all tensors with their checksums")
 parser:flag("--json", "Print one JSON object instead of text")
+
+function parser:error(message)
+  io.stderr:write(("%s\n\nError: %s\n"):format(self:get_usage(), message))
+  os.exit(2)
+end
 
 ---- Reading -----------------------------------------------------------------------------------------------------------
 
@@ -47,29 +53,29 @@ local function tensors_of(file)
   return list, sizes
 end
 
-local function metadata_of(file, key)
-  local text = file:metadata(key)
-  return text and json.decode(text) or nil
+local function metadata_of(a, key)
+  local text = a.file:metadata(key)
+  return text and json.object(("%s: %s"):format(a.dir, key), text) or nil
 end
 
--- What stands in the file, as a table.
+-- What stands in the file, as a table; and the artifact.
 local function read(path, verify)
   local a = perigee.open(path, { verify = verify })
-  local model = metadata_of(a.file, "model")
-  local plan = metadata_of(a.file, "plan." .. a.task) or metadata_of(a.file, "plan.hidden")
+  local head = a.file:metadata("plan." .. a.task) and a.task or "hidden"
+  local lowered = a:lower(head) -- checks what follows
+  local plan = metadata_of(a, "plan." .. head)
   local info = {
     file = path, bytes = a.file:bytes(), format = a.file:metadata "perigee.format", version = a.file:metadata "perigee.version",
-    model = model, config = metadata_of(a.file, "config"), settings = metadata_of(a.file, "settings"),
-    calibration = metadata_of(a.file, "calibration"), linears = plan.linears, attentions = plan.attentions,
+    model = metadata_of(a, "model"), config = metadata_of(a, "config"), settings = metadata_of(a, "settings"),
+    calibration = metadata_of(a, "calibration"), linears = plan.linears, attentions = plan.attentions,
     header = ("%08x"):format(a.file:checksum()), verified = verify and "every byte" or "header and small tensors",
     text = a.settings and tostring(a.settings) or nil, title = tostring(a),
   }
-  for _, linear in ipairs(plan.linears) do
-    local w = plan.steps[linear.step][2].w
-    linear.N, linear.K = w.N, w.K
+  for i, entry in ipairs(lowered.linears) do
+    info.linears[i].N, info.linears[i].K = entry.args.w.N, entry.args.w.K
   end
   info.tensors, info.sizes = tensors_of(a.file)
-  return info
+  return info, a
 end
 
 ---- Printing ----------------------------------------------------------------------------------------------------------
@@ -129,7 +135,7 @@ local function print_info(info, args)
     print("settings " .. info.text)
   end
   if c then
-    print(("calibrated on %d texts, %d tokens (%d truncated), digest %s"):format(c.texts, c.tokens, c.truncated, c.digest))
+    print(("calibrated on %s texts, %s tokens (%s truncated), digest %s"):format(c.texts, c.tokens, c.truncated, c.digest))
   end
   for _, kind in ipairs(KINDS) do
     print(("%-26s%12s"):format(kind, megabytes(info.sizes[kind] or 0)))
@@ -188,7 +194,9 @@ end
 
 local COMPARED = { "format", "version", "model", "config", "settings", "calibration" }
 
-local function differences(a, b)
+-- Of two read files, and their artifacts. Steps, which follow from the rest unless a library changed, are compared where nothing
+-- else tells the files apart: equal headers and tensors are equal bytes.
+local function differences(a, b, of_a, of_b)
   local list = {}
   for _, key in ipairs(COMPARED) do
     compare(a[key], b[key], key, list)
@@ -196,6 +204,14 @@ local function differences(a, b)
   compare(by_name(a.linears), by_name(b.linears), "", list)
   compare(by_name(a.attentions), by_name(b.attentions), "", list)
   compare(told(a.tensors), told(b.tensors), "tensor", list)
+  if #list == 0 then
+    for _, head in ipairs(a.model.heads) do
+      compare(metadata_of(of_a, "plan." .. head), metadata_of(of_b, "plan." .. head), "plan." .. head, list)
+    end
+  end
+  if #list == 0 then
+    compare(a.header, b.header, "header", list)
+  end
   return list
 end
 
@@ -214,25 +230,36 @@ local function print_differences(list, a, b)
   print(report.table(rows))
 end
 
+-- A path may be no UTF-8, which JSON has to be.
+local function valid(text)
+  local bad = jsonl.malformed(text)
+  return bad and valid(text:sub(1, bad - 1) .. "\239\191\189" .. text:sub(bad + 1)) or text
+end
+
+local function print_json(info)
+  info.file, info.title = valid(info.file), valid(info.title)
+  print(json.canonical(info))
+end
+
 ---- Running -----------------------------------------------------------------------------------------------------------
 
 local function main()
   local args = parser:parse()
-  local info = read(args.file, args.verify or false)
+  local info, artifact = read(args.file, args.verify or false)
   if not args.diff then
     if args.json then
-      return print(json.canonical(info))
+      return print_json(info)
     end
     return print_info(info, args)
   end
-  local other = read(args.diff, args.verify or false)
-  local list = differences(info, other)
+  local other, other_artifact = read(args.diff, args.verify or false)
+  local list = differences(info, other, artifact, other_artifact)
   if args.json then
     local object = {}
     for i, difference in ipairs(list) do
       object[i] = { what = difference[1], first = difference[2], second = difference[3] }
     end
-    print(json.canonical { same = #list == 0, differences = object })
+    print(('{"differences":%s,"same":%s}'):format(#list == 0 and "[]" or json.canonical(object), #list == 0))
   else
     print_differences(list, info, other)
   end

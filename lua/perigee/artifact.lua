@@ -94,16 +94,32 @@ local function kernel_of(self, args)
   return (args.kernel ~= "onednn" or pgee.C.pgee_onednn_version() ~= nil) and args.kernel or "auto"
 end
 
+local ROW = {
+  name = "string", precision = "string", mode = "string", rows = "string", alpha = "number", scale = "number", zero = "number",
+  sqnr = "number", heads = "number", width = "number",
+}
+
+-- What is said about a linear or an attention; needed: what may not be missing.
+local function expect_row(what, row, needed)
+  expect(what, row, "table")
+  for key, kind in pairs(ROW) do
+    if row[key] ~= nil or needed[key] then
+      expect(("the %s of %s"):format(key, what), row[key], kind)
+    end
+  end
+end
+
 -- What explain reads: lowered.linears and lowered.attentions as passes/lower.lua makes them.
 local function describe(saved, args_of)
   local linears = {}
   for i, row in ipairs(expect("linears", saved.linears, "table")) do
+    expect_row("linear " .. i, row, { name = true, precision = true })
     local args, parts = args_of[row.step], {}
     if not args or not args.w then
       error(("linear %d is at step %s, which is none"):format(i, tostring(row.step)), 0)
     end
     for p, name in ipairs(expect("a linear's parts", row.linears, "table")) do
-      parts[p] = { name = name }
+      parts[p] = { name = expect("a linear's part", name, "string") }
     end
     linears[i] = {
       args = args, quantize = row.mode and { mode = row.mode, scale = row.scale, zero = row.zero },
@@ -115,6 +131,7 @@ local function describe(saved, args_of)
   end
   local attentions = {}
   for i, row in ipairs(expect("attentions", saved.attentions, "table")) do
+    expect_row("attention " .. i, row, { name = true, heads = true, width = true })
     local args = args_of[row.step] or error(("attention %d is at step %s, which is none"):format(i, tostring(row.step)), 0)
     attentions[i] = {
       name = row.name, heads = row.heads, width = row.width, precision = row.precision, sqnr = row.sqnr,
@@ -186,6 +203,7 @@ end
 
 --- The tokenizer that the model had when it was saved; it runs from the file.
 function Artifact:tokenizer()
+  raise(options.method, self, "tokenizer")
   if not self.tokens_of then
     local ok, result = pcall(tensor_of, self, "tokenizer")
     if not ok then
@@ -214,6 +232,7 @@ end
 
 --- What runs each linear, as a table that prints itself.
 function Artifact:explain()
+  raise(options.method, self, "explain")
   return require("perigee.report").explain(self)
 end
 
@@ -249,6 +268,7 @@ end
 
 --- Frees what running holds. It is made again when it is needed.
 function Artifact:release()
+  raise(options.method, self, "release")
   self:release_runners()
   for name, w in pairs(self.packed) do
     self.packed[name] = nil
@@ -269,6 +289,11 @@ for _, name in ipairs { "set", "undo", "sweep", "diff", "recipe", "sqnr", "plot"
   end
 end
 
+--- There is nothing to save.
+function Artifact.save()
+  error("save: an artifact is the file that it was opened from: copy that", 2)
+end
+
 -- Settings are read like fields, as of a quantized model. Their module is loaded by whoever asks.
 local SETTINGS = {
   activations = true, symmetric = true, per = true, weights = true, alpha = true, skip = true, attention = true, observer = true,
@@ -278,7 +303,10 @@ local SETTINGS = {
 function Artifact.__index(self, key)
   local method = Artifact[key]
   if method == nil and (SETTINGS[key] or key == "settings") and self.file:metadata "settings" then
-    local chosen = require("perigee.settings").new(decoded(self, "settings"), 0)
+    local ok, chosen = pcall(require("perigee.settings").new, decoded(self, "settings"), 0)
+    if not ok then
+      fail(self, "%s", chosen)
+    end
     rawset(self, "settings", chosen)
     return key == "settings" and chosen or chosen[key]
   end
@@ -299,7 +327,7 @@ end
 
 function Artifact:__tostring()
   local c = self.config
-  return ("%s: %s, %d layers of %d, %s, up to %d tokens"):format(self.dir, c.model_type or "model", c.num_hidden_layers or 0,
+  return ("%s: %s, %s layers of %s, %s, up to %d tokens"):format(self.dir, c.model_type or "model", c.num_hidden_layers or 0,
     c.hidden_size or 0, self.file:metadata "settings" and "INT8" or "FP32", self.limit)
 end
 
@@ -323,6 +351,23 @@ end
 
 local INTEGERS = { "limit", "positions", "vocabulary", "types" }
 
+local function has_texts(list)
+  for _, text in pairs(type(list) == "table" and list or { false }) do
+    if type(text) ~= "string" then
+      return false
+    end
+  end
+  return true
+end
+
+local function is_pooling(pooling)
+  return type(pooling) == "table" and has_texts(pooling.modes) and #pooling.modes > 0
+end
+
+local function is_prompts(prompts)
+  return type(prompts) == "table" and has_texts(prompts.list) and (prompts.default == nil or type(prompts.default) == "string")
+end
+
 local function read_model(self)
   local saved = decoded(self, "model")
   for _, key in ipairs(INTEGERS) do
@@ -332,8 +377,12 @@ local function read_model(self)
     end
     rawset(self, key, value)
   end
-  if type(saved.task) ~= "string" or type(saved.fields) ~= "table" or type(saved.heads) ~= "table" then
+  if type(saved.task) ~= "string" or type(saved.fields) ~= "table" or not has_texts(saved.heads) then
     fail(self, "it does not say what its model is for")
+  elseif saved.pooling ~= nil and not is_pooling(saved.pooling) then
+    fail(self, "its pooling is malformed")
+  elseif saved.prompts ~= nil and not is_prompts(saved.prompts) then
+    fail(self, "its prompts are malformed")
   end
   self.task, self.heads, self.architecture = saved.task, saved.heads, saved.architecture
   self.pooled, self.prompted = saved.pooling or false, saved.prompts or false

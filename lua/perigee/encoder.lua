@@ -89,9 +89,9 @@ function Encoder:layers(given)
   raise(options.method, self, "layers")
   local gathered, batch = raise(self.gather, self, "layers", given, "layers")
   local layers = {}
-  for i = 0, self.model.config.num_hidden_layers do
-    layers[i + 1] = gathered["layer " .. i]
-  end
+  repeat
+    layers[#layers + 1] = gathered["layer " .. #layers]
+  until not gathered["layer " .. #layers]
   return layers, batch
 end
 
@@ -152,6 +152,13 @@ end
 function Encoder:stream(rows, given)
   local iterator = raise(require("perigee.stream").new, self, rows, given)
   return iterator
+end
+
+--- What cuts texts into tokens.
+function Encoder:tokenizer()
+  raise(options.method, self, "tokenizer")
+  local own = raise(self.model.tokenizer, self.model)
+  return own
 end
 
 --- How a text, or a pair, is cut into tokens: { ids =, types =, pieces =, offsets =, dropped = how many the limit cut off }.

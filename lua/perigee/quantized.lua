@@ -348,11 +348,13 @@ end
 
 --- What runs each linear and how well it is quantized, as a table that prints itself.
 function Quantized:explain()
+  raise(options.method, self, "explain")
   return report.explain(self)
 end
 
 --- Frees everything that the model holds. It is made again, from the statistics, when it is needed.
 function Quantized:release()
+  raise(options.method, self, "release")
   self:release_runners()
   self.memo:release()
 end

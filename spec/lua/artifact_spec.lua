@@ -208,6 +208,18 @@ describe("an artifact", function()
     assert.equal(bytes, models.read(path))
   end)
 
+  it("has no other file to be saved to, and methods that say what they are", function()
+    local a, _, q = saved "tiny"
+    assert.error_matches(function() a:save "other" end, "save: an artifact is the file that it was opened from", 1, true)
+    for _, m in ipairs { a, q, opened.tiny.model } do
+      for _, name in ipairs { "explain", "release", "tokenizer", "hidden", "memory" } do
+        assert.error_matches(function() m[name]() end, name .. " is a method of a model: call it with a colon", 1, true)
+      end
+    end
+    local b, _, r = saved "embedder"
+    assert.same(b:tokenizer():encode("how many", "people").ids, r:tokenizer():encode("how many", "people").ids)
+  end)
+
   it("can be saved when the statistics are gone", function()
     local model = perigee.load(models.path "tiny")
     local function make()
@@ -353,6 +365,37 @@ describe("an artifact that somebody made up", function()
       parts.plans.hidden.steps[1][1] = name
       refused("step 1 is the string '" .. name .. "', which is no operator")
     end
+  end)
+
+  it("has as many layers as its plan, whatever it says of them", function()
+    local model = json.decode(parts.metadata.model)
+    model.fields.num_hidden_layers = 1e300
+    parts.metadata.model = json.canonical(model)
+    assert.equal(2, #perigee.open(artifacts.write(parts)):layers { ids = { 1, 2 } })
+  end)
+
+  it("names itself where what it says of itself makes no sense", function()
+    local function made_up(key, change)
+      local metadata, value = {}, json.decode(parts.metadata[key])
+      for k, text in pairs(parts.metadata) do
+        metadata[k] = text
+      end
+      change(value)
+      metadata[key] = json.canonical(value)
+      return artifacts.write { tensors = parts.tensors, plans = parts.plans, metadata = metadata }
+    end
+    for message, change in pairs {
+      ["it does not say what its model is for"] = function(m) m.heads = { 1 } end,
+      ["its pooling is malformed"] = function(m) m.pooling = { modes = 3 } end,
+      ["its prompts are malformed"] = function(m) m.prompts = { list = { query = 1 } } end,
+    } do
+      local path = made_up("model", change)
+      assert.error_matches(function() perigee.open(path) end, ("'%s': %s"):format(path, message), 1, true)
+    end
+    local path = made_up("settings", function(s) s.alpha = "x" end)
+    assert.error_matches(function() return perigee.open(path).settings end, ("'%s': settings: alpha is"):format(path), 1, true)
+    parts.plans.hidden.linears[2].name = {}
+    refused "its plan is malformed: the name of linear 2 is a list or an object, expected a string"
   end)
 
   it("has JSON where JSON is expected", function()

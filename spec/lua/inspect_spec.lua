@@ -2,6 +2,7 @@
 local artifacts = require "spec.support.artifacts"
 local cjson = require "cjson"
 local files = require "spec.support.files"
+local jsonl = require "perigee.jsonl"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 
@@ -72,6 +73,30 @@ describe("recipes/inspect.lua", function()
     end)())
   end)
 
+  it("finds what only the steps of a plan have different", function()
+    local parts = artifacts.parts(path)
+    assert.same({ '{"differences":[],"same":true}\n', 0 }, { inspect(path, "--diff", artifacts.write(parts), "--json") })
+    for i, step in ipairs(parts.plans.embed.steps) do
+      if step[1] == "norm" then
+        step[2].eps = 0.5
+        local text, status = inspect(path, "--diff", artifacts.write(parts))
+        assert.equal(1, status)
+        assert.matches(("\nplan.embed.steps.%d.2.eps +1e%%-12 +0.5\n$"):format(i), text)
+        return
+      end
+    end
+    error "there is no norm"
+  end)
+
+  it("prints JSON of paths that are not UTF-8", function()
+    local strange = path .. "\255"
+    assert(os.rename(path, strange))
+    local text, status = inspect(strange, "--json")
+    assert.equal(0, status, text)
+    assert.is_nil(jsonl.malformed(text))
+    assert.equal(path .. "\239\191\189", cjson.decode(text).file)
+  end)
+
   it("fails by a line and status 2", function()
     local text, status = inspect "/nowhere"
     assert.same({ 2, "error: cannot open '/nowhere': No such file or directory\n" }, { status, text })
@@ -81,5 +106,12 @@ describe("recipes/inspect.lua", function()
     assert.equal(2, status)
     assert.matches("^error: '" .. damaged .. "': .-checksum", text)
     assert.equal(2, select(2, inspect(path, "> /dev/full")))
+    assert.equal(2, select(2, inspect(path, "--no-such-option")))
+    local parts = artifacts.parts(path)
+    parts.plans.embed.linears[1].step = 999
+    local made_up = artifacts.write(parts)
+    text, status = inspect(made_up)
+    assert.same({ 2, ("error: '%s': its plan is malformed: linear 1 is at step 999, which is none\n"):format(made_up) },
+      { status, text })
   end)
 end)
