@@ -232,7 +232,7 @@ TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "MISC"]
 def ner(made=None):
     folder, model, tok = made or checkpoint("ner", 14, BertForTokenClassification, TAGS, gain=3)
     tagger, rows = pipeline("token-classification", model=model, tokenizer=tok), []
-    for text in TEXTS + ["people🙂water and🙂look, 🙂day"]:
+    for text in TEXTS + ["the🙂 people🙂look at🙂the water day☃long un☃able"]:
         for how in ("none", "simple", "first", "average", "max"):
             rows.append((text, {"aggregation": how}, tagger(text, aggregation_strategy=how), "token-classification"))
     for text in TEXTS:

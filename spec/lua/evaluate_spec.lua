@@ -479,7 +479,8 @@ describe("evaluation", function()
       { "resamples", -1, "is -1, expected an integer of at least 0" }, { "resamples", "x", "is the string 'x', expected an" },
       { "seed", 1.5, "is 1.5, expected an integer" }, { "level", 1.5, "is 1.5, expected a number from 0 to 1" },
       { "level", 0 / 0, "is nan, expected a number from 0 to 1" }, { "language", 1, "is 1, expected a text" },
-      { "strict", "yes", "is the string 'yes', expected true or false" }, { "labels", "yes", "is the string 'yes', expected a list" },
+      { "strict", "yes", "is the string 'yes', expected true or false" },
+      { "labels", "yes", "is the string 'yes', expected a list" },
     } do
       local name, value, said = unpack(case)
       for _, of in ipairs { "compare", "check", "run" } do
