@@ -1,4 +1,4 @@
-/* tokenizer.c: a tokenizer is an image, written from a definition or given, and pointers into it. See tokenizer.h. */
+/* tokenizer.c: a tokenizer is an image and pointers into it: opening one, and what it knows. See tokenizer.h. */
 #include "tokenizer.h"
 
 #include <string.h>
@@ -8,19 +8,11 @@
 #include "../tensor.h"
 #include "unicode.h"
 
-enum { MAX_STEPS = 64, MAX_TEMPLATE = 64 };
-
-/* IMAGE_STEPS; the strings are in IMAGE_STRINGS. */
-typedef struct stored_step {
-  int32_t kind, a, b, c, d;
-  uint32_t text, text_bytes, more, more_bytes;
-} stored_step;
-
 /* ---- Opening an image ------------------------------------------------------------------------------------------------------- */
 
 static int broken(const char *what) { return fail(PGEE_FORMAT, "the image of a tokenizer is broken: %s", what); }
 
-static int is_utf8(const char *text, int64_t bytes) {
+int tokenizer_is_utf8(const char *text, int64_t bytes) {
   uint32_t c;
   for (int64_t i = 0, size; i < bytes; i += size) {
     size = utf8_decode(text + i, bytes - i, &c);
@@ -42,7 +34,7 @@ static int open_options(pgee_tokenizer *t) {
 }
 
 static int open_string(const char **out, int64_t *bytes, uint32_t begin, uint32_t length, const char *strings, int64_t count) {
-  if (length > count || begin > count - length || !is_utf8(strings + begin, length))
+  if (length > count || begin > count - length || !tokenizer_is_utf8(strings + begin, length))
     return broken("a string of a step");
   *out = length > 0 ? strings + begin : "";
   *bytes = length;
@@ -51,8 +43,7 @@ static int open_string(const char **out, int64_t *bytes, uint32_t begin, uint32_
 
 static int needs_pattern(const step *s) { return (s->kind == PGEE_STEP_SPLIT || s->kind == PGEE_STEP_REPLACE) && s->a; }
 
-/* first: of the step in IMAGE_STEPS. */
-static int open_steps(pgee_tokenizer *t, steps *out, int64_t first, int64_t count) {
+int steps_open(pgee_tokenizer *t, steps *out, int64_t first, int64_t count) {
   int64_t stored_bytes, string_bytes;
   const stored_step *stored = image_section(&t->image, IMAGE_STEPS, &stored_bytes);
   const char *strings = image_section(&t->image, IMAGE_STRINGS, &string_bytes);
@@ -83,9 +74,9 @@ static int open_steps(pgee_tokenizer *t, steps *out, int64_t first, int64_t coun
 
 static int open_all_steps(pgee_tokenizer *t) {
   const int32_t *n = t->options->step_counts;
-  TRY(open_steps(t, &t->normalizers, 0, n[0]));
-  TRY(open_steps(t, &t->pre_tokenizers, n[0], n[1]));
-  return open_steps(t, &t->decoders, (int64_t)n[0] + n[1], n[2]);
+  TRY(steps_open(t, &t->normalizers, 0, n[0]));
+  TRY(steps_open(t, &t->pre_tokenizers, n[0], n[1]));
+  return steps_open(t, &t->decoders, (int64_t)n[0] + n[1], n[2]);
 }
 
 static void measure(template *s, int pair) {
@@ -154,8 +145,7 @@ static int open_all(pgee_tokenizer *t) {
   return PGEE_OK;
 }
 
-/* Takes over the reference to the tensor. */
-static int open_image(pgee_tokenizer **out, pgee_tensor *tensor) {
+int tokenizer_open(pgee_tokenizer **out, pgee_tensor *tensor) {
   pgee_tokenizer *t = mem_new(sizeof *t);
   if (!t) {
     pgee_tensor_free(tensor);
@@ -176,7 +166,7 @@ static int open_image(pgee_tokenizer **out, pgee_tensor *tensor) {
   return status;
 }
 
-static void free_steps(steps *s) {
+void steps_free(steps *s) {
   for (int64_t i = 0; i < s->count; i++)
     pattern_free(s->list[i].pattern);
   mem_free(s->list);
@@ -185,9 +175,9 @@ static void free_steps(steps *s) {
 void pgee_tokenizer_free(pgee_tokenizer *t) {
   if (!t)
     return;
-  free_steps(&t->normalizers);
-  free_steps(&t->pre_tokenizers);
-  free_steps(&t->decoders);
+  steps_free(&t->normalizers);
+  steps_free(&t->pre_tokenizers);
+  steps_free(&t->decoders);
   pgee_tensor_free(t->tensor);
   mem_free(t);
 }
@@ -198,362 +188,13 @@ int pgee_tokenizer_from_image(pgee_tokenizer **out, const pgee_tensor *tensor) {
   TRY(tensor_expect_memory(tensor, "the image of a tokenizer"));
   if (tensor->stride != 1)
     return fail(PGEE_ARGUMENT, "the image of a tokenizer is a view whose bytes lie apart");
-  return open_image(out, tensor_hold(tensor));
+  return tokenizer_open(out, tensor_hold(tensor));
 }
 
 int pgee_tokenizer_image(pgee_tensor **out, const pgee_tokenizer *t) {
   NEED(out, t);
   *out = tensor_hold(t->tensor);
   return PGEE_OK;
-}
-
-/* ---- Checking a definition -------------------------------------------------------------------------------------------------- */
-
-static int check_utf8(const char *text, int64_t bytes, const char *what, int32_t id) {
-  uint32_t c;
-  for (int64_t i = 0, size; i < bytes; i += size) {
-    size = utf8_decode(text + i, bytes - i, &c);
-    if (c == UNICODE_REPLACEMENT && size == 1)
-      return fail(PGEE_ARGUMENT, "the %s with id %d is not UTF-8 at byte %lld", what, id, (long long)i);
-  }
-  return PGEE_OK;
-}
-
-static int check_pieces(const pgee_tokenizer_definition *d) {
-  if (d->count < 0 || d->count > INT32_MAX)
-    return fail(PGEE_ARGUMENT, "%lld pieces, expected 0 to %d", (long long)d->count, INT32_MAX);
-  if (d->count > 0)
-    NEED(d->pieces, d->ends);
-  for (int64_t i = 0, begin = 0; i < d->count; begin = d->ends[i++]) {
-    int32_t id = d->ids ? d->ids[i] : (int32_t)i;
-    if (id < 0)
-      return fail(PGEE_ARGUMENT, "piece %lld has id %d, expected 0 or more", (long long)i, id);
-    if (d->ends[i] < begin)
-      return fail(PGEE_ARGUMENT, "piece %lld ends at byte %lld, expected %lld or more", (long long)i, (long long)d->ends[i],
-                  (long long)begin);
-    TRY(check_utf8(d->pieces + begin, d->ends[i] - begin, "piece", id));
-  }
-  return PGEE_OK;
-}
-
-static int check_steps(const pgee_tokenizer_step *list, int64_t count, const char *what) {
-  if (count < 0 || count > MAX_STEPS)
-    return fail(PGEE_UNSUPPORTED, "%lld %s, expected %d or fewer", (long long)count, what, MAX_STEPS);
-  if (count > 0)
-    NEED(list);
-  for (int64_t i = 0; i < count; i++) {
-    const pgee_tokenizer_step *s = &list[i];
-    if (s->text_bytes < 0 || s->more_bytes < 0 || s->text_bytes + s->more_bytes > INT32_MAX ||
-        (s->text_bytes > 0 && (!s->text || !is_utf8(s->text, s->text_bytes))) ||
-        (s->more_bytes > 0 && (!s->more || !is_utf8(s->more, s->more_bytes))))
-      return fail(PGEE_ARGUMENT, "a string of step %lld of the %s is not UTF-8", (long long)i, what);
-  }
-  return PGEE_OK;
-}
-
-static int check_template(const pgee_template_piece *list, int64_t count, int pair) {
-  int a = 0, b = 0;
-  if (count < 0 || count > MAX_TEMPLATE)
-    return fail(PGEE_UNSUPPORTED, "a template of %lld pieces, expected %d or fewer", (long long)count, MAX_TEMPLATE);
-  for (int64_t i = 0; list && i < count; i++) {
-    if (list[i].id < PGEE_TEXT_B || (list[i].id == PGEE_TEXT_B && !pair))
-      return fail(PGEE_ARGUMENT, "piece %lld of a template has id %d", (long long)i, list[i].id);
-    a += list[i].id == PGEE_TEXT_A;
-    b += list[i].id == PGEE_TEXT_B;
-  }
-  if (list && (a == 0 || (pair && b == 0)))
-    return fail(PGEE_ARGUMENT, "the template for %s lacks %s", pair ? "a pair" : "one text", a ? "the second" : "the first");
-  return PGEE_OK;
-}
-
-static int check_added(const pgee_tokenizer_definition *d) {
-  if (d->added_count < 0 || d->added_count > INT32_MAX / 2)
-    return fail(PGEE_ARGUMENT, "%lld added tokens", (long long)d->added_count);
-  if (d->added_count > 0)
-    NEED(d->added);
-  for (int64_t i = 0; i < d->added_count; i++) {
-    const pgee_added_token *a = &d->added[i];
-    if (a->id < -1)
-      return fail(PGEE_ARGUMENT, "an added token has id %d, expected 0 or more, or -1", a->id);
-    if (a->bytes < 0 || a->bytes > INT32_MAX || (a->bytes > 0 && !a->text))
-      return fail(PGEE_ARGUMENT, "the added token with id %d has %lld bytes", a->id, (long long)a->bytes);
-    TRY(check_utf8(a->text, a->bytes, "added token", a->id));
-  }
-  return PGEE_OK;
-}
-
-static int check_definition(const pgee_tokenizer_definition *d) {
-  if (d->model < PGEE_WORDPIECE || d->model > PGEE_BPE)
-    return fail(PGEE_ARGUMENT, "the model is %d, expected %d to %d", d->model, PGEE_WORDPIECE, PGEE_BPE);
-  if (d->max_word_chars < 0)
-    return fail(PGEE_ARGUMENT, "max_word_chars is %d, expected 0 or more", d->max_word_chars);
-  if (d->unk < (d->model == PGEE_WORDPIECE ? 0 : -1))
-    return fail(PGEE_ARGUMENT, "the id of unk is %d, expected 0 or more", d->unk);
-  if (d->prefix && strlen(d->prefix) >= MAX_PREFIX)
-    return fail(PGEE_UNSUPPORTED, "the prefix of pieces has %zu bytes, expected fewer than %d", strlen(d->prefix), MAX_PREFIX);
-  if (d->model == PGEE_UNIGRAM && d->count > 0)
-    NEED(d->scores);
-  if (d->model == PGEE_BPE && d->merge_count > 0)
-    NEED(d->merges);
-  if (d->merge_count < 0 || d->merge_count > INT32_MAX || d->charsmap_bytes < 0)
-    return fail(PGEE_ARGUMENT, "%lld merges, %lld bytes of a charsmap", (long long)d->merge_count, (long long)d->charsmap_bytes);
-  TRY(check_pieces(d));
-  TRY(check_steps(d->normalizers, d->normalizer_count, "normalizers"));
-  TRY(check_steps(d->pre_tokenizers, d->pre_tokenizer_count, "pre-tokenizers"));
-  TRY(check_steps(d->decoders, d->decoder_count, "decoders"));
-  TRY(check_template(d->single, d->single_count, 0));
-  TRY(check_template(d->pair, d->pair_count, 1));
-  return check_added(d);
-}
-
-/* ---- Writing an image ------------------------------------------------------------------------------------------------------- */
-
-static uint32_t put_string(char *strings, uint32_t *at, const char *text, int64_t bytes) {
-  uint32_t begin = *at;
-  if (bytes > 0)
-    memcpy(strings + begin, text, (size_t)bytes);
-  *at += (uint32_t)bytes;
-  return begin;
-}
-
-static int put_steps(image_writer *w, const pgee_tokenizer_definition *d) {
-  const pgee_tokenizer_step *lists[] = {d->normalizers, d->pre_tokenizers, d->decoders};
-  const int64_t counts[] = {d->normalizer_count, d->pre_tokenizer_count, d->decoder_count};
-  stored_step stored[3 * MAX_STEPS];
-  int64_t bytes = 0, n = 0;
-  uint32_t at = 0;
-  for (int i = 0; i < 3; i++)
-    for (int64_t j = 0; j < counts[i]; j++)
-      bytes += lists[i][j].text_bytes + lists[i][j].more_bytes;
-  char *strings = image_new(w, IMAGE_STRINGS, bytes);
-  if (!strings)
-    return PGEE_MEMORY;
-  for (int i = 0; i < 3; i++)
-    for (int64_t j = 0; j < counts[i]; j++) {
-      const pgee_tokenizer_step *s = &lists[i][j];
-      stored_step to = {.kind = s->kind, .a = s->a, .b = s->b, .c = s->c, .d = s->d};
-      to.text = put_string(strings, &at, s->text, s->text_bytes);
-      to.text_bytes = (uint32_t)s->text_bytes;
-      to.more = put_string(strings, &at, s->more, s->more_bytes);
-      to.more_bytes = (uint32_t)s->more_bytes;
-      stored[n++] = to;
-    }
-  return image_put(w, IMAGE_STEPS, stored, n * (int64_t)sizeof *stored);
-}
-
-static int put_templates(image_writer *w, const pgee_tokenizer_definition *d, tokenizer_options *o) {
-  static const pgee_template_piece one[] = {{PGEE_TEXT_A, 0}}, two[] = {{PGEE_TEXT_A, 0}, {PGEE_TEXT_B, 1}};
-  const pgee_template_piece *lists[] = {d->single ? d->single : one, d->pair ? d->pair : two};
-  pgee_template_piece all[2 * MAX_TEMPLATE];
-  int64_t n = 0;
-  o->template_counts[0] = d->single ? (int32_t)d->single_count : 1;
-  o->template_counts[1] = d->pair ? (int32_t)d->pair_count : 2;
-  for (int i = 0; i < 2; i++)
-    for (int j = 0; j < o->template_counts[i]; j++)
-      all[n++] = lists[i][j];
-  return image_put(w, IMAGE_TEMPLATES, all, n * (int64_t)sizeof *all);
-}
-
-static int put_model(image_writer *w, const pgee_tokenizer_definition *d, const piece_list *v, tokenizer_options *o) {
-  switch (d->model) {
-  case PGEE_WORDPIECE: return wordpiece_build(w, v, d->prefix, &o->inside);
-  case PGEE_UNIGRAM: return unigram_build(w, v, d->scores, d->unk, d->byte_fallback);
-  }
-  return bpe_build(w, v,
-                   &(bpe_options){.unk = d->unk,
-                                  .byte_fallback = d->byte_fallback,
-                                  .fuse_unk = d->fuse_unk,
-                                  .ignore_merges = d->ignore_merges,
-                                  .prefix = d->prefix,
-                                  .suffix = d->suffix,
-                                  .merges = d->merges,
-                                  .merge_count = d->merge_count});
-}
-
-/* What the normalizers make of an added token's text: appended to `out`. */
-static int normalize_added(const pgee_tokenizer *t, run *r, const pgee_added_token *a, added_name *out, scratch *kept) {
-  spanned *text = &r->texts[0];
-  text->length = 0;
-  text->origin = 0;
-  for (int64_t i = 0, size; i < a->bytes; i += size) {
-    uint32_t c;
-    size = utf8_decode(a->text + i, a->bytes - i, &c);
-    TRY(spanned_put(text, c, (span){(int32_t)i, (int32_t)(i + size)}));
-  }
-  TRY(normalize_all(t, r));
-  char *copy = scratch_room(kept, text->length + 1);
-  if (!copy)
-    return PGEE_MEMORY;
-  if (text->length > 0)
-    memcpy(copy, text->bytes, (size_t)text->length);
-  out->text = copy;
-  out->bytes = text->length;
-  return PGEE_OK;
-}
-
-/* Texts of added tokens as they are shown and looked for, and memory for those that normalizing changes. */
-typedef struct added_texts {
-  added_token *tokens;
-  added_name *given, *looked_for;
-  scratch *kept; /* [count] */
-  int32_t *ids;  /* [count] */
-  int64_t count;
-} added_texts;
-
-static void added_texts_free(added_texts *a) {
-  for (int64_t i = 0; a->kept && i < a->count; i++)
-    scratch_free(&a->kept[i]);
-  mem_free(a->tokens);
-  mem_free(a->given);
-  mem_free(a->looked_for);
-  mem_free(a->kept);
-  mem_free(a->ids);
-}
-
-/* Ids that are not given: those of equal pieces, the last of several, else numbers from the vocabulary's size on. */
-static int number_added(added_texts *a, const piece_list *v, trie_builder *b) {
-  for (int64_t i = 0; i < a->count; i++)
-    if (a->given[i].bytes > 0)
-      TRY(trie_insert(b, a->given[i].text, a->given[i].bytes, (int32_t)i));
-  trie t = trie_of(b);
-  for (int64_t i = 0; i < v->count; i++) {
-    int64_t begin = i > 0 ? v->ends[i - 1] : 0, length = 0;
-    int32_t found = trie_longest(&t, TRIE_ROOT, v->bytes + begin, v->ends[i] - begin, &length);
-    if (found >= 0 && length == v->ends[i] - begin && a->tokens[found].id < 0)
-      a->ids[found] = v->ids ? v->ids[i] : (int32_t)i;
-  }
-  int32_t next = (int32_t)v->count;
-  for (int64_t i = 0; i < a->count; i++) {
-    int64_t length = 0;
-    int32_t first =
-        a->given[i].bytes > 0 ? trie_longest(&t, TRIE_ROOT, a->given[i].text, a->given[i].bytes, &length) : (int32_t)i;
-    if (a->tokens[i].id >= 0)
-      continue;
-    if (a->ids[first] < 0)
-      a->ids[first] = next++;
-    a->ids[i] = a->ids[first];
-    a->tokens[i].id = a->given[i].id = a->ids[i];
-  }
-  return PGEE_OK;
-}
-
-/* Whether the text that is shown is the content of a special token: that is how the reference knows one when it decodes. */
-static int is_special(const trie *contents, const added_name *shown, const pgee_tokenizer_definition *d) {
-  int64_t length = 0;
-  int32_t found = shown->bytes > 0 ? trie_longest(contents, TRIE_ROOT, shown->text, shown->bytes, &length) : -1;
-  return found >= 0 && length == shown->bytes && d->added[found].special;
-}
-
-static int fill_added(added_texts *a, const pgee_tokenizer *t, const pgee_tokenizer_definition *d, const piece_list *v, run *r) {
-  a->count = d->added_count;
-  a->tokens = mem_array(a->count, sizeof *a->tokens);
-  a->given = a->tokens ? mem_array(a->count, sizeof *a->given) : NULL;
-  a->looked_for = a->given ? mem_array(a->count, sizeof *a->looked_for) : NULL;
-  a->kept = a->looked_for ? mem_array(a->count, sizeof *a->kept) : NULL;
-  a->ids = a->kept ? mem_array(a->count, sizeof *a->ids) : NULL;
-  if (!a->ids)
-    return PGEE_MEMORY;
-  for (int64_t i = 0; i < a->count; i++) {
-    const pgee_added_token *from = &d->added[i];
-    a->tokens[i] = (added_token){.id = from->id,
-                                 .single_word = from->single_word != 0,
-                                 .lstrip = from->lstrip != 0,
-                                 .rstrip = from->rstrip != 0,
-                                 .normalized = from->normalized != 0};
-    a->given[i] = (added_name){from->text, from->bytes, from->id, from->special};
-    a->ids[i] = from->id;
-  }
-  trie_builder b;
-  TRY(trie_new(&b));
-  int status = number_added(a, v, &b);
-  trie contents = trie_of(&b);
-  for (int64_t i = 0; status == PGEE_OK && i < a->count; i++) {
-    a->looked_for[i] = a->given[i];
-    if (d->added[i].normalized)
-      status = normalize_added(t, r, &d->added[i], &a->looked_for[i], &a->kept[i]);
-    a->looked_for[i].special = is_special(&contents, &a->looked_for[i], d);
-  }
-  trie_free(&b);
-  return status;
-}
-
-/* The normalizers that are in the image so far run on the texts of added tokens. */
-static int put_added(image_writer *w, const pgee_tokenizer_definition *d, const piece_list *v, const tokenizer_options *o) {
-  pgee_tokenizer t = {.options = o};
-  added_texts a = {0};
-  run r = {0};
-  TRY(image_finish(w));
-  TRY(image_open(&t.image, w->bytes, w->size));
-  int status = open_steps(&t, &t.normalizers, 0, o->step_counts[0]);
-  if (status == PGEE_OK)
-    status = fill_added(&a, &t, d, v, &r);
-  free_steps(&t.normalizers);
-  run_free(&r);
-  if (status == PGEE_OK)
-    status = names_build(w, v, a.looked_for, a.count);
-  if (status == PGEE_OK)
-    status = added_build(w, a.tokens, a.looked_for, a.given, a.count);
-  added_texts_free(&a);
-  return status;
-}
-
-/* How many texts have an id: pieces, and added tokens that are none. */
-static int32_t count_names(const names *n) {
-  int64_t size = 0, bytes;
-  for (int64_t i = 0; i < n->count; i++)
-    size += names_text(n, i, &bytes, NULL) != NULL;
-  return (int32_t)size;
-}
-
-/* What can be told once all names are there. */
-static int look_up(image_writer *w, const pgee_tokenizer_definition *d, tokenizer_options *o) {
-  pgee_tokenizer t = {0};
-  TRY(image_finish(w));
-  TRY(image_open(&t.image, w->bytes, w->size));
-  TRY(names_open(&t.names, &t.image));
-  o->size = count_names(&t.names);
-  for (int i = 0; i < 5; i++) {
-    const char *text = d->specials ? d->specials[i] : NULL;
-    int32_t id = d->special_ids ? d->special_ids[i] : -1;
-    o->specials[i] = id >= 0 ? id : text ? pgee_tokenizer_id(&t, text, (int64_t)strlen(text)) : -1;
-  }
-  return PGEE_OK;
-}
-
-static int write_image(image_writer *w, const pgee_tokenizer_definition *d) {
-  piece_list v = {d->pieces, d->ends, d->ids, d->count};
-  tokenizer_options o = {
-      .model = d->model,
-      .unk = d->unk,
-      .max_word_chars = d->max_word_chars,
-      .inside = -1,
-      .trim_offsets = d->trim_offsets != 0,
-      .add_prefix_space = d->add_prefix_space != 0,
-      .step_counts = {(int32_t)d->normalizer_count, (int32_t)d->pre_tokenizer_count, (int32_t)d->decoder_count}};
-  memcpy(o.prefix, d->prefix ? d->prefix : "", strlen(d->prefix ? d->prefix : ""));
-  TRY(put_steps(w, d));
-  TRY(put_templates(w, d, &o));
-  if (d->charsmap_bytes > 0)
-    TRY(charsmap_build(w, d->charsmap, d->charsmap_bytes));
-  TRY(put_added(w, d, &v, &o));
-  TRY(put_model(w, d, &v, &o));
-  TRY(look_up(w, d, &o));
-  TRY(image_put(w, IMAGE_OPTIONS, &o, sizeof o));
-  return image_finish(w);
-}
-
-int pgee_tokenizer_new(pgee_tokenizer **out, const pgee_tokenizer_definition *definition) {
-  NEED(out, definition);
-  TRY(check_definition(definition));
-  image_writer w = {0};
-  pgee_tensor *tensor = NULL;
-  int status = write_image(&w, definition);
-  if (status == PGEE_OK)
-    status = pgee_tensor_new(&tensor, PGEE_U8, 1, &w.size);
-  if (status == PGEE_OK)
-    memcpy(tensor->data, w.bytes, (size_t)w.size);
-  image_writer_free(&w);
-  return status == PGEE_OK ? open_image(out, tensor) : status;
 }
 
 /* ---- What a tokenizer knows ------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* tokenizer.h: what a tokenizer is inside the engine: an image, and pointers into it.
  *
- *   tokenizer.c   made from a definition, or opened from an image
+ *   tokenizer.c   opened from an image, and what it knows
+ *   build.c       a definition becomes an image
  *   encode.c      texts to tokens: truncation, templates, what post-processors do to offsets
  *   words.c       a stretch of text to tokens, for any frame
  *   normalizers.c, pre_tokenizers.c, decode.c   the steps */
@@ -70,6 +71,21 @@ struct pgee_tokenizer {
   bert_options bert;
   ascii_table ascii;
 };
+
+enum { MAX_STEPS = 64, MAX_TEMPLATE = 64 };
+
+/* IMAGE_STEPS: normalizers, pre-tokenizers, decoders; the strings are in IMAGE_STRINGS. */
+typedef struct stored_step {
+  int32_t kind, a, b, c, d;
+  uint32_t text, text_bytes, more, more_bytes;
+} stored_step;
+
+/* Takes over the reference to the tensor, which holds the image. */
+int tokenizer_open(pgee_tokenizer **out, pgee_tensor *tensor);
+/* `count` steps from the one with index `first` on. What was opened before a failure is for steps_free. */
+int steps_open(pgee_tokenizer *t, steps *out, int64_t first, int64_t count);
+void steps_free(steps *s);
+int tokenizer_is_utf8(const char *text, int64_t bytes);
 
 /* What one call of encode needs. Begin with zeros. */
 typedef struct split {
