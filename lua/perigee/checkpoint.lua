@@ -132,6 +132,10 @@ local function is_buffer(name)
   return false
 end
 
+-- The table of words and the decoder that is tied to it are one tensor, of which some writers (safetensors' save_model) keep only
+-- the name that comes first in the alphabet.
+local TABLE, DECODER = "embeddings.word_embeddings.weight", "lm_head.decoder.weight"
+
 -- Fills self.tensors: for each canonical name the file and the name in it.
 local function index_weights(self)
   local where, names = open_weights(self)
@@ -149,6 +153,9 @@ local function index_weights(self)
         self.tensors[short] = { file = where[name], name = name, distance = distance }
       end
     end
+  end
+  if self.config.tie_word_embeddings ~= false then
+    self.tensors[TABLE] = self.tensors[TABLE] or self.tensors[DECODER]
   end
 end
 

@@ -6,7 +6,8 @@
 -- A definition is a table (models/bert.lua is one):
 --   check(config)                        checks config.json and sets what the encoder and inputs read, integers: vocab_size,
 --                                        positions (the longest input), type_vocab_size, num_hidden_layers, hidden_size
---   encoder(g, config, weights)          builds the graph; returns the hidden states, and a list of every layer's output
+--   encoder(g, config, weights)          builds the graph; returns the hidden states, and a list of the embeddings and every
+--                                        layer's output
 --   classifier, spans, tags, fill        heads, each (g, config, weights, x): logits [B][labels], [T][2], [T][labels], [R][V]
 --   prefix                               what the encoder is called inside a model with a head; default: the model_type
 local json = require "perigee.json"

@@ -226,6 +226,21 @@ describe("the decoder", function()
     assert.matches("tie_word_embeddings is 1, expected true or false", failure(decoder, odd), 1, true)
   end)
 
+  it("is the table of words, too, where only it was kept of the two that are one", function()
+    local given = { ids = { 1, 2, 3 } }
+    local function kept(tensors)
+      tensors["lm_head.decoder.weight"] = tensors["roberta.embeddings.word_embeddings.weight"]
+      tensors["roberta.embeddings.word_embeddings.weight"] = nil
+    end
+    local folder = rewritten("roberta", kept)
+    local model, want = perigee.load(folder), perigee.load(models.path "roberta")
+    assert.same(want:hidden(given):totable(), model:hidden(given):totable())
+    assert.equal("lm_head.decoder.weight", decoder(model).weight.name)
+    local config = models.read(folder .. "/config.json"):gsub('"tie_word_embeddings": true', '"tie_word_embeddings": false')
+    assert.matches("embeddings.word_embeddings.weight [97][36] is missing",
+      failure(perigee.load, models.variant(folder, { ["config.json"] = config })), 1, true)
+  end)
+
   it("costs no copy of the table", function()
     local model = perigee.load(models.path "bert-heads")
     local part = decoder(model)
