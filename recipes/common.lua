@@ -3,6 +3,7 @@ local argparse = require "argparse"
 local bench = require "perigee.bench"
 local cjson = require "cjson"
 local evaluate = require "perigee.evaluate"
+local json = require "perigee.json"
 local perigee = require "perigee"
 local report = require "perigee.report"
 
@@ -206,7 +207,8 @@ local function megabytes(bytes)
   return ("%.1f MB"):format(bytes / 1e6)
 end
 
--- The same with null for what JSON has no number for: a correlation that is not defined, the SQNR of what is equal.
+-- The same as JSON can say it: null for what it has no number for (a correlation that is not defined, the SQNR of what is equal),
+-- and UTF-8 whatever paths and labels are.
 local function sayable(value)
   if type(value) == "table" then
     local copy = {}
@@ -214,6 +216,8 @@ local function sayable(value)
       copy[key] = sayable(inside)
     end
     return copy
+  elseif type(value) == "string" then
+    return json.utf8(value)
   end
   return type(value) == "number" and value - value ~= 0 and cjson.null or value
 end

@@ -9,7 +9,6 @@ package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lu
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
 local argparse = require "argparse"
 local json = require "perigee.json"
-local jsonl = require "perigee.jsonl"
 local perigee = require "perigee"
 local report = require "perigee.report"
 
@@ -230,14 +229,8 @@ local function print_differences(list, a, b)
   print(report.table(rows))
 end
 
--- A path may be no UTF-8, which JSON has to be.
-local function valid(text)
-  local bad = jsonl.malformed(text)
-  return bad and valid(text:sub(1, bad - 1) .. "\239\191\189" .. text:sub(bad + 1)) or text
-end
-
 local function print_json(info)
-  info.file, info.title = valid(info.file), valid(info.title)
+  info.file, info.title = json.utf8(info.file), json.utf8(info.title) -- a path may be anything
   print(json.canonical(info))
 end
 

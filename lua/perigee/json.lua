@@ -116,6 +116,17 @@ end
 --- A table as JSON text, and back.
 M.encode, M.decode = cjson.encode, cjson.decode
 
+--- The text with U+FFFD in the place of each byte that is no UTF-8, which JSON has to be.
+function M.utf8(text)
+  local jsonl = require "perigee.jsonl" -- here: a process that opens an artifact has no need of it
+  local bad = jsonl.malformed(text)
+  while bad do
+    text = text:sub(1, bad - 1) .. "\239\191\189" .. text:sub(bad + 1)
+    bad = jsonl.malformed(text)
+  end
+  return text
+end
+
 --- Whether there is something at that path that can be opened.
 function M.exists(path)
   local file = io.open(path, "rb")

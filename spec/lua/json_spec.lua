@@ -57,6 +57,11 @@ describe("perigee.json", function()
     assert.is_true(json.exists(files.write ""))
   end)
 
+  it("makes UTF-8 of any bytes", function()
+    assert.equal("a\239\191\189\239\191\189é🙂", json.utf8 "a\255\192é🙂")
+    assert.equal("", json.utf8 "")
+  end)
+
   it("describes values", function()
     assert.equal("missing", json.describe(nil))
     assert.equal("null", json.describe(json.null))

@@ -206,14 +206,14 @@ describe("recipes", function()
 
   it("evaluate takes settings and columns, leaves out what it judges by, prints null for what is not defined", function()
     local file = files.write "x\tone text\t1.5\nanother text\ty\t1.5\n"
-    local more = files.write "x\tone text\nthird\tfourth\n"
+    local more = files.folder { ["\255.tsv"] = "x\tone text\nthird\tfourth\n" } .. "/\255.tsv"
     local text, status = run("evaluate", embedder, "embed", file, "--text", "1", "--pair", "2", "--label", "3",
       "--mode", "static", "--mode", "fp32", "--calibration", more, "--settings", '{ observer = "mse" }', "--alpha", "off",
       "--json")
     assert.are.equal(0, status, text)
     local result = cjson.decode(text)
     assert.matches('alpha = false.*observer = "mse"', result.runs[1].settings)
-    assert.matches("^2 of 2 inputs of [^,]*, without 2 that are judged by", result.calibration)
+    assert.matches("^2 of 2 inputs of [^,]*\239\191\189.tsv, without 2 that are judged by", result.calibration)
     assert.are.same({ "Spearman", cjson.null }, { result.runs[1].scores[1].metric, result.runs[1].scores[1].value })
   end)
 
