@@ -91,6 +91,13 @@ static void remove_abandoned(int folder, const char *name) {
   close(fd);
 }
 
+/* Whether the end of a name is PID-N. */
+static int is_number_pair(const char *end) {
+  static const char digits[] = "0123456789";
+  size_t pid = strspn(end, digits), n = pid && end[pid] == '-' ? strspn(end + pid + 1, digits) : 0;
+  return n && !end[pid + 1 + n];
+}
+
 static void remove_litter(const file *f) {
   char prefix[NAME_MAX + 1];
   int length = snprintf(prefix, sizeof prefix, ".%s.saving-", f->name), fd = openat(f->folder, ".", O_RDONLY | O_CLOEXEC);
@@ -101,7 +108,7 @@ static void remove_litter(const file *f) {
     return;
   }
   for (struct dirent *e; (e = readdir(entries));)
-    if (length < (int)sizeof prefix && strncmp(e->d_name, prefix, (size_t)length) == 0)
+    if (length < (int)sizeof prefix && strncmp(e->d_name, prefix, (size_t)length) == 0 && is_number_pair(e->d_name + length))
       remove_abandoned(f->folder, e->d_name);
   closedir(entries);
 }

@@ -136,6 +136,9 @@ local function print_info(info, args)
   if c then
     print(("calibrated on %s texts, %s tokens (%s truncated), digest %s"):format(c.texts, c.tokens, c.truncated, c.digest))
   end
+  if not info.tensors.tokenizer then
+    print "no tokenizer: inputs are ids"
+  end
   for _, kind in ipairs(KINDS) do
     print(("%-26s%12s"):format(kind, megabytes(info.sizes[kind] or 0)))
   end

@@ -34,6 +34,8 @@ describe("recipes/inspect.lua", function()
       assert.matches(word, text, 1, true)
     end
     assert.not_matches("CRC", text)
+    assert.not_matches("no tokenizer", text)
+    assert.matches("no tokenizer: inputs are ids", (inspect(artifacts.save(perigee.load(models.path "tiny")))), 1, true)
     text = inspect(path, "--tensors")
     assert.matches("encoder.layer.0.output.dense.packed +I8 +%d+ +%d+ +%x%x%x%x%x%x%x%x\n", text)
   end)
