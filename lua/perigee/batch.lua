@@ -42,7 +42,7 @@ function Batch.new(model, opts)
   opts = opts or {}
   return setmetatable({
     model = model, -- limit, positions, vocabulary, types, tokenizer()
-    long = opts.long and options.choice(opts.long, LONG, "long", -2),
+    long = opts.long ~= nil and options.choice(opts.long, LONG, "long", -2) or nil,
     cut = options.choice(opts.cut or "longest", CUT, "cut", -2),
     limit = math.min(options.integer(opts.tokens, 2, 2 ^ 31 - 1, "tokens", -2) or model.limit, model.limit),
     tokens = opts.tokens, stride = options.integer(opts.stride, 0, 2 ^ 31 - 1, "stride", -2),

@@ -9,6 +9,7 @@
 -- Functions that take inputs take one, or a list of them. What becomes of a text that is longer than the limit is said by
 -- `long`: "truncate", "error" or "windows" (several sequences), and the batch reports it.
 local Batch = require "perigee.batch"
+local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 local windows = require "perigee.windows"
@@ -166,9 +167,10 @@ function add.words(batch, input, where)
   if type(input.words) ~= "table" then
     fail(where, "words is %s, expected a list of strings", pgee.describe(input.words))
   end
-  for i, word in ipairs(input.words) do
-    if type(word) ~= "string" then
-      fail(where, "words[%d] is %s, expected a string", i, pgee.describe(word))
+  options.list(input.words, where .. ": words: expected a list of strings")
+  for i = 1, #input.words do
+    if type(input.words[i]) ~= "string" then
+      fail(where, "words[%d] is %s, expected a string", i, pgee.describe(input.words[i]))
     end
   end
   local e = batch.model:tokenizer():encode_words(input.words)
@@ -290,11 +292,7 @@ function inputs.batch(model, given, what, opts)
   if type(given) ~= "table" then
     error(("%s: expected %s; got %s"):format(what, expected(forms or ALL, "a list of inputs"), pgee.describe(given)), 0)
   end
-  for key in pairs(given) do
-    if type(key) ~= "number" or key < 1 or key > #given then
-      error(("%s: expected a list of inputs, found the key %s"):format(what, tostring(key)), 0)
-    end
-  end
+  options.list(given, what .. ": expected a list of inputs")
   for i = 1, #given do
     batch:add(given[i], opts and opts.name and opts.name(i) or ("%s: input %d"):format(what, i), forms)
   end

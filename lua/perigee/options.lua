@@ -60,6 +60,15 @@ function M.text(value, what, level)
   return value
 end
 
+--- An error, which blames nobody, if a table has keys that a list has not. what: "embed: expected a list of inputs".
+function M.list(given, what)
+  for key in pairs(given) do
+    if type(key) ~= "number" or key % 1 ~= 0 or key < 1 or key > #given then
+      error(("%s, found the key %s"):format(what, tostring(key)), 0)
+    end
+  end
+end
+
 --- true or false, which nil is; else an error that names it.
 function M.boolean(value, what, level)
   if value ~= nil and type(value) ~= "boolean" then

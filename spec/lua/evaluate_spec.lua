@@ -5,6 +5,7 @@ local evaluate = require "perigee.evaluate"
 local files = require "spec.support.files"
 local metrics = require "perigee.evaluate.metrics"
 local models = require "spec.support.models"
+local perigee = require "perigee"
 local squad = require "perigee.evaluate.squad"
 local tensor = require "perigee.tensor"
 
@@ -469,6 +470,16 @@ describe("evaluation", function()
       "has texts with labels, and qa is judged by questions with contexts and answers")
     assert.error_matches(function() evaluate.run(model, set, { task = "of" }) end, "is the string 'of', expected one of classify")
     assert.error_matches(function() evaluate.run(model, set, { task = "pairs" }) end, "single texts, and pairs is judged")
+  end)
+
+  it("of an embedder takes no prompt for false, also where the checkpoint has one by default", function()
+    local model = perigee.load("spec/golden/tasks/sentence", { kernel = "auto" })
+    local set = evaluate.read(files.write "the water\tthe day\t3\npeople\tlook\t2\nno\tyes\t1\n")
+    local default, none = evaluate.run(model, set), evaluate.run(model, set, { prompt = false })
+    local vectors = model:embed({ "the water", "the day" }, { prompt = false })
+    assert.near(evaluate.cosine(vectors, 1, vectors, 2), none.answers[1], 1e-6)
+    assert.is_true(math.abs(default.answers[1] - none.answers[1]) > 1e-3)
+    model:release()
   end)
 
   it("by options that are none is an error that names them", function()

@@ -55,7 +55,7 @@ local KNOWN = { long = true, tokens = true, stride = true, apply = true }
 function classify.run(encoder, given, opts)
   options.method(encoder, "classify")
   opts = options.check(opts, KNOWN, "classify", -2)
-  local how = opts.apply and options.choice(opts.apply, apply, "classify: apply", -2)
+  local how = opts.apply ~= nil and options.choice(opts.apply, apply, "classify: apply", -2)
   local list, batch = classify.logits(encoder, given, "classify", {
     forms = classify.forms, long = opts.long, tokens = opts.tokens, stride = opts.stride,
   })

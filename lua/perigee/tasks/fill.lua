@@ -135,8 +135,10 @@ local function tokens_of(tokenizer, list)
   elseif type(list) ~= "table" or #list == 0 then
     error(("fill: targets is %s, expected a list of pieces"):format(type(list) == "table" and "empty" or pgee.describe(list)), 0)
   end
+  options.list(list, "fill: targets: expected a list of pieces")
   local tokens = {}
-  for i, piece in ipairs(list) do
+  for i = 1, #list do
+    local piece = list[i]
     tokens[i] = type(piece) == "string" and tokenizer:id(piece)
     if not tokens[i] then
       error(("fill: targets[%d] is %s, which is no piece of the vocabulary"):format(i,

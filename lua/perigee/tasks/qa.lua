@@ -28,7 +28,7 @@ local function read_options(given)
     longest = options.integer(given.longest, 1, 2 ^ 31, "qa: longest", -2) or 30,
     no_answer = options.boolean(given.no_answer, "qa: no_answer", -2),
     whole_words = options.boolean(given.whole_words, "qa: whole_words", -2),
-    by = options.choice(given.by or "probability", BY, "qa: by", -2),
+    by = given.by == nil and "probability" or options.choice(given.by, BY, "qa: by", -2),
     long = given.long, tokens = given.tokens, stride = given.stride,
   }
 end

@@ -31,11 +31,10 @@ local function documents_of(documents, where)
   elseif type(documents) ~= "table" then
     error(("%s: the documents are %s, expected a list of texts"):format(where, pgee.describe(documents)), 0)
   end
-  for key, text in pairs(documents) do
-    if type(key) ~= "number" or key < 1 or key > #documents then
-      error(("%s: expected a list of texts, found the key %s"):format(where, tostring(key)), 0)
-    elseif type(text) ~= "string" then
-      error(("%s: document %d is %s, expected a text"):format(where, key, pgee.describe(text)), 0)
+  options.list(documents, where .. ": expected a list of texts")
+  for i = 1, #documents do
+    if type(documents[i]) ~= "string" then
+      error(("%s: document %d is %s, expected a text"):format(where, i, pgee.describe(documents[i])), 0)
     end
   end
   return documents

@@ -34,14 +34,18 @@ local KNOWN = { labels = true, template = true, multi = true, long = true, token
 
 local function read_options(given)
   given = options.check(given, KNOWN, "zeroshot", -2)
-  local labels, template = given.labels, given.template or "This example is {}."
+  local labels, template = given.labels, given.template
+  if template == nil then
+    template = "This example is {}."
+  end
   if type(labels) ~= "table" or #labels == 0 then
     error(("zeroshot: labels is %s, expected a list of names"):format(
       type(labels) == "table" and "an empty list" or pgee.describe(labels)), 0)
   end
-  for i, label in ipairs(labels) do
-    if type(label) ~= "string" then
-      error(("zeroshot: labels[%d] is %s, expected a name"):format(i, pgee.describe(label)), 0)
+  options.list(labels, "zeroshot: labels: expected a list of names")
+  for i = 1, #labels do
+    if type(labels[i]) ~= "string" then
+      error(("zeroshot: labels[%d] is %s, expected a name"):format(i, pgee.describe(labels[i])), 0)
     end
   end
   if type(template) ~= "string" or not template:find("{}", 1, true) then
@@ -54,12 +58,9 @@ end
 -- One pair for each text and label.
 local function pairs_of(texts, read)
   local list = {}
-  for key in pairs(texts) do
-    if type(key) ~= "number" or key < 1 or key > #texts then
-      error(("zeroshot: expected a list of texts, found the key %s"):format(tostring(key)), 0)
-    end
-  end
-  for i, text in ipairs(texts) do
+  options.list(texts, "zeroshot: expected a list of texts")
+  for i = 1, #texts do
+    local text = texts[i]
     if type(text) ~= "string" then
       error(("zeroshot: input %d is %s, expected a text"):format(i, pgee.describe(text)), 0)
     end
