@@ -1,6 +1,6 @@
 --- gather: takes the rows that a head reads before the last layer computes them, not after.
 --
--- Where the first token's row, or the marked tokens', is all that is read of a value, what makes it runs on these rows alone: norms,
+-- Where the first token's row, or the marked tokens', is all that is read of a value, what makes it runs on these alone: norms,
 -- linears, activations, sums, back to the last attention, which takes the queries of these rows and the keys and values of all.
 -- Every row has the bits that it has among the others, so nothing changes but the time. What is computed for all tokens and read
 -- beside it, such as a residual, is gathered there.
