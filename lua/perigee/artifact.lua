@@ -207,7 +207,7 @@ function Artifact:tokenizer()
   if not self.tokens_of then
     local ok, result = pcall(tensor_of, self, "tokenizer")
     if not ok then
-      fail(self, "it was saved without a tokenizer, which its model had not or not a usable one; inputs are { ids = }")
+      fail(self, "it was saved without a tokenizer; inputs are { ids = }")
     end
     self.tokens_of = require("perigee.tokenizer").from_image(result)
   end

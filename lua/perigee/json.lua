@@ -127,10 +127,11 @@ function M.utf8(text)
   return text
 end
 
---- Whether there is something at that path that can be opened.
+--- Whether there is something at that path. What may not be opened is there: whoever reads it says why it cannot.
 function M.exists(path)
-  local file = io.open(path, "rb")
-  return file ~= nil and file:close()
+  local ENOENT, ENOTDIR = 2, 20
+  local file, _, code = io.open(path, "rb")
+  return file ~= nil and file:close() or file == nil and code ~= ENOENT and code ~= ENOTDIR
 end
 
 return M

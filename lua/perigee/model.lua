@@ -159,12 +159,12 @@ function Model:lower(graph)
   return to_plan(self, graph, { memo = self.memo })
 end
 
---- model:save(path): writes the model to one file, which perigee.open answers from. A file that is there is replaced once the new
--- one is complete. See save.lua.
-function Model:save(path)
+--- model:save(path, { tokenizer = true }): writes the model to one file, which perigee.open answers from. A file that is there is
+-- replaced once the new one is complete. A tokenizer that cannot be used is an error unless it is left out: false. See save.lua.
+function Model:save(path, given)
   raise(options.method, self, "save")
-  raise(save, path, { model = self, memo = self.memo:aside(), lower = function(graph, given)
-    return to_plan(self, graph, given)
+  raise(save, path, { model = self, memo = self.memo:aside(), options = given, lower = function(graph, how)
+    return to_plan(self, graph, how)
   end })
 end
 

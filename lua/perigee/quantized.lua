@@ -227,14 +227,17 @@ function Quantized:recipe()
   return recipe(self)
 end
 
---- q:save(path): writes the model to one file, which perigee.open answers from. A file that is there is replaced once the new
--- one is complete; the model stays as it is. See save.lua.
-function Quantized:save(path)
+--- q:save(path, { tokenizer = true }): writes the model to one file, which perigee.open answers from. A file that is there is
+-- replaced once the new one is complete; the model stays as it is. A tokenizer that cannot be used is an error unless it is left
+-- out: false. See save.lua.
+function Quantized:save(path, given)
   raise(options.method, self, "save")
-  raise(save, path, { model = self.model, settings = self.settings, calibration = self.calibration, memo = self.memo:aside(),
-    lower = function(graph, given)
-      return lower.pass(to_int8(self, graph, given.memo), given)
-    end })
+  raise(save, path, {
+    model = self.model, settings = self.settings, calibration = self.calibration, memo = self.memo:aside(), options = given,
+    lower = function(graph, how)
+      return lower.pass(to_int8(self, graph, how.memo), how)
+    end,
+  })
 end
 
 ---- How good it is ----------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
 local artifact = require "perigee.artifact"
 local json = require "perigee.json"
 local operator = require "perigee.operator"
+local options = require "perigee.options"
 local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"
 local safetensors = require "perigee.safetensors"
@@ -248,12 +249,27 @@ local function heads_of(model)
   return heads
 end
 
+-- What the tokenizer runs from; nil if the checkpoint has none. One that cannot be used is not left out unasked: whoever opens the
+-- file would be the first to know.
+local function tokenizer_of(model)
+  local files = model.checkpoint.files
+  local ok, own = pcall(model.tokenizer, model)
+  if not ok and (files.tokenizer or files.vocabulary or files.sentencepiece or files.pieces and files.merges) then
+    error(("save: the tokenizer cannot be used (%s); { tokenizer = false } saves without it"):format(own), 0)
+  end
+  return ok and own:image() or nil
+end
+
 ---- Saving ------------------------------------------------------------------------------------------------------------
+
+local KNOWN = { tokenizer = true }
 
 local function save(path, given)
   if type(path) ~= "string" or path == "" or path:find "%z" then
     error(("save: the file is %s, expected a path"):format(pgee.describe(path)), 0)
   end
+  local chosen = options.check(given.options, KNOWN, "save", -2)
+  options.boolean(chosen.tokenizer, "save: tokenizer", -2)
   local model, store = given.model, new_store()
   local metadata = {
     ["perigee.format"] = tostring(artifact.FORMAT), ["perigee.version"] = ffi.string(pgee.C.pgee_version()),
@@ -266,8 +282,9 @@ local function save(path, given)
     metadata["plan." .. head] = json.canonical(plan_of(given, head, store))
   end
   metadata.model = json.canonical(model_of(model, heads)) -- after the heads, which read what they need of config.json
-  local has_tokenizer, own = pcall(model.tokenizer, model) -- a model that takes ids alone need have none
-  store.tensors.tokenizer = has_tokenizer and own:image() or nil
+  if chosen.tokenizer ~= false then
+    store.tensors.tokenizer = tokenizer_of(model)
+  end
   safetensors.write(path, store.tensors, metadata)
 end
 
@@ -276,6 +293,7 @@ end
 --   lower        function(graph, options): lower.pass after the passes before it, by its options
 --   memo         for what has to be made, released at the end
 --   settings, calibration   of an INT8 model
+--   options      { tokenizer = false }: without it
 return function(path, given)
   local ok, failure = pcall(save, path, given)
   given.memo:release()

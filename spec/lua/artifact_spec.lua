@@ -143,6 +143,22 @@ describe("an artifact", function()
     assert.is_false((pcall(a.embed, a, "text")))
   end)
 
+  it("does not lose a tokenizer that cannot be used, unless it is told to", function()
+    local path = artifacts.path()
+    for name, text in pairs { ["tokenizer.json"] = "{", ["vocab.txt"] = "word\n", ["sentencepiece.bpe.model"] = "?" } do
+      local q = perigee.load(models.variant(models.path "tiny", { [name] = text })):quantize { activations = "dynamic" }
+      assert.error_matches(function() q:save(path) end, "^save: the tokenizer cannot be used %(.*" .. name:gsub("%p", "%%%0")
+        .. ".*%); { tokenizer = false } saves without it$")
+      assert.is_nil(io.open(path))
+      q:save(path, { tokenizer = false })
+      assert.error_matches(function() perigee.open(path):embed "text" end, "saved without a tokenizer", 1, true)
+      os.remove(path)
+    end
+    local model = perigee.load(models.path "tiny")
+    assert.error_matches(function() model:save(path, { tokenizer = 0 }) end, "save: tokenizer is 0, expected true", 1, true)
+    assert.error_matches(function() model:save(path, { tokens = 1 }) end, "save has no option tokens, only tokenizer", 1, true)
+  end)
+
   it("says what it is made of", function()
     local a, path, q = saved "embedder"
     local text, own = tostring(a:explain()), tostring(q:explain())

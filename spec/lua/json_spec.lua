@@ -54,7 +54,12 @@ describe("perigee.json", function()
     assert.error(function() json.object "/nowhere/x" end, "cannot open '/nowhere/x': No such file or directory")
     assert.error(function() json.object "/tmp" end, "cannot read '/tmp': Is a directory")
     assert.is_false(json.exists "/nowhere/x")
-    assert.is_true(json.exists(files.write ""))
+    local path = files.write ""
+    assert.is_true(json.exists(path))
+    assert.is_false(json.exists(path .. "/x"))
+    assert(os.execute(("rm %s; ln -s %s %s"):format(path, path, path)) == 0) -- cannot be opened
+    assert.is_true(json.exists(path))
+    assert.error_matches(function() json.object(path) end, "cannot open '" .. path, 1, true)
   end)
 
   it("makes UTF-8 of any bytes", function()
