@@ -1,10 +1,12 @@
 -- Definitions: which models are known, how others are made known, and what config.json and the weights may say to them.
+local attention = require "perigee.passes.attention"
 local definitions = require "perigee.definitions"
 local files = require "spec.support.files"
 local fuse = require "perigee.passes.fuse"
 local golden = require "spec.support.golden"
 local Graph = require "perigee.graph"
 local models = require "spec.support.models"
+local Memo = require "perigee.memo"
 local mpnet = require "perigee.models.mpnet"
 local perigee = require "perigee"
 local safetensors = require "perigee.safetensors"
@@ -247,6 +249,22 @@ describe("the decoder", function()
     local lowered = require("perigee.passes.lower").packed_f32(model.memo, { part })
     assert.equal(4 * 97, lowered.bytes) -- what stands for a bias where there is none
     model:release()
+  end)
+end)
+
+describe("a bias of attention", function()
+  it("is one for each way to find buckets, even in one table", function()
+    local memo = Memo.new()
+    local parameter = { name = "table", shape = { 2, 1 }, tensor = perigee.tensor.from { { 1 }, { 2 } } }
+    local function bias(bucket)
+      return attention.bias({ heads = 1, bias = { table = parameter, bucket = bucket, reach = 2 } }, memo)
+    end
+    local function after(distance) return distance > 0 and 1 or 0 end
+    local first = bias(after)
+    assert.same({ { 1, 1, 2 } }, first:totable())
+    assert.same({ { 2, 1, 1 } }, bias(function(distance) return distance < 0 and 1 or 0 end):totable())
+    assert.equal(first, bias(after))
+    memo:release()
   end)
 end)
 

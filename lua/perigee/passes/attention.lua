@@ -67,7 +67,7 @@ end
 -- query; nil for nothing. memo keeps it.
 function attention.bias(node, memo)
   local bias, heads = node.bias, node.heads
-  return bias and memo:get(("bias %s %d"):format(bias.table.name, bias.reach), function()
+  return bias and memo:get(("bias %s %d %s"):format(bias.table.name, bias.reach, tostring(bias.bucket)), function()
     local rows, all = bias.table.tensor:f32(), tensor.new("F32", { heads, 2 * bias.reach - 1 })
     local from, from_stride = rows:pointer()
     local to, stride = all:pointer()
