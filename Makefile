@@ -81,13 +81,13 @@ deps:
 
 $(LIB): $(OBJECTS) $(BUILD)/files
 	@echo "  LINK $@"
-	$(QUIET)$(CC) $(SHARED) -Wl,-soname,libperigee.so.0 $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@ $(LIBS)
+	$(QUIET)$(CC) $(SHARED) -Wl,-soname,libperigee.so.0 $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@.new $(LIBS) && mv $@.new $@
 
 # The same objects and spec/support's, so that specs reach what the library hides.
 speclib: $(SPECLIB)
 $(SPECLIB): $(OBJECTS) $(SPECOBJ) $(BUILD)/files
 	@echo "  LINK $@"
-	$(QUIET)$(CC) $(SHARED) $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@ $(LIBS)
+	$(QUIET)$(CC) $(SHARED) $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@.new $(LIBS) && mv $@.new $@
 
 stem = $(basename $(notdir $1))
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags

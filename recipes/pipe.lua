@@ -15,6 +15,7 @@ local common = require "common"
 local jsonl = require "perigee.jsonl"
 local meter = require "perigee.meter"
 local perigee = require "perigee"
+local pgee = require "perigee.ffi"
 local sink = require "perigee.sink"
 local source = require "perigee.source"
 local system = require "perigee.system"
@@ -32,9 +33,10 @@ end
 ---- Arguments ---------------------------------------------------------------------------------------------------------
 
 local function names(text)
-  local list = {}
+  local list, taken = {}, {}
   for name in text:gmatch "[^,]+" do
-    list[#list + 1] = name
+    list[#list + 1] = not taken[name] and name or nil
+    taken[name] = true
   end
   return list
 end
@@ -185,8 +187,7 @@ local function recorder(args)
   return function(row, json, failure, dropped)
     local parts = {}
     for _, name in ipairs(row.line and (args.keep_all and row.line.names or args.keep) or {}) do
-      local raw = not taken[name] and row.line:raw(name)
-      parts[#parts + 1] = raw and jsonl.quote(name) .. ":" .. raw or nil
+      parts[#parts + 1] = not taken[name] and row.line:member(name) or nil
     end
     if failure then
       parts[#parts + 1] = ('"line":%d,"error":%s'):format(row.number, jsonl.quote(failure))
@@ -233,8 +234,19 @@ local function run(args, model, task, lines, out, part)
   return failures, first
 end
 
+-- What is written must not be what is read: the input would be gone before it was read, or taken for the output of before.
+local function check_output(args, fd)
+  local input = pgee.absolute("/proc/self/fd/" .. fd)
+  if input == pgee.absolute(pgee.absolute(args.output) .. ".part") then
+    fail("'%s.part' is the input, and what is written before it becomes the output", args.output)
+  elseif args.resume and input == pgee.absolute(args.output) then
+    fail("'%s' is the input and the output: with --resume it would count as done", args.output)
+  end
+end
+
 local function main(args)
   check_arguments(args)
+  system.occupy()
   system.catch(SIGINT, SIGTERM)
   if args.threads then
     perigee.threads(args.threads)
@@ -245,6 +257,8 @@ local function main(args)
   end
   if not fd then
     fail("cannot read '%s': %s", args.input, why)
+  elseif args.output then
+    check_output(args, fd)
   end
   local model = open(args)
   local task = args.task or model.task
@@ -255,19 +269,21 @@ local function main(args)
     end
     width = model:embed({}).shape[2]
   end
-  local out = sink { output = args.output, resume = args.resume, width = width }
+  local exact = model.settings ~= nil -- FP32 is close, and no more
+  local out = sink { output = args.output, resume = args.resume, width = width, exact = exact }
   if out.complete then
     return
   end
   local lines, size = source(fd, args.longest), system.size(fd)
-  if lines:skip(out.done) < out.done and not system.signal() then
-    fail("'%s.part' has %d answers, the input %d lines: it is not of this input", args.output, out.done, lines.number)
-  end
+  lines:skip(out.done)
   local part = size and size > 0 and function() return math.min(lines.bytes / size, 1) end
   local failures, first = run(args, model, task, lines, out, part)
-  if not system.signal() then
-    out:finish()
+  if system.signal() then
+    return
+  elseif out.last then
+    fail("'%s.part' has %d answers, the input %d lines: it is not of this input", args.output, out.done + 1, lines.number)
   end
+  out:finish()
   if failures > 0 then
     io.stderr:write(("pipe: %d of %d lines have no answer; the first: %s\n"):format(failures, out.count - out.done, first))
   end

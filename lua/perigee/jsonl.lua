@@ -2,7 +2,7 @@
 --
 --   local line = jsonl.read '{"id":12345678901234567890,"text":"a\\u00e9"}'
 --   line:text "text"       -- "aé"
---   line:raw "id"          -- "12345678901234567890", as it stands in the line
+--   line:raw "id"          -- "12345678901234567890", as it stands in the line; line:member "id" has its name, too
 --   jsonl.write { label = "x", score = 0.5 }
 --
 -- A reader of its own: lua-cjson rounds integers above 2^53 and prints 14 digits, so that what passes through would not be what
@@ -244,13 +244,13 @@ function jsonl.read(text)
   if b ~= 123 then
     fail(i, "an object, {")
   end
-  local line = setmetatable({ whole = text, names = {}, from = {}, to = {} }, Line)
+  local line = setmetatable({ whole = text, names = {}, quoted = {}, from = {}, to = {} }, Line)
   i = object(text, i, 1, function(quoted_name, from, to)
     local name = unquoted(quoted_name) or quoted_name
     if not line.from[name] then
       line.names[#line.names + 1] = name
     end
-    line.from[name], line.to[name] = from, to
+    line.quoted[name], line.from[name], line.to[name] = quoted_name, from, to
   end)
   i, b = blank(text, i)
   if b then
@@ -262,6 +262,11 @@ end
 --- A member's value as it stands in the line; nil if there is none of that name.
 function Line:raw(name)
   return self.from[name] and sub(self.whole, self.from[name], self.to[name])
+end
+
+--- A member as it stands in the line, its name, a colon and its value; nil if there is none of that name.
+function Line:member(name)
+  return self.from[name] and self.quoted[name] .. ":" .. self:raw(name)
 end
 
 local KINDS = { [34] = "a string", [91] = "a list", [123] = "an object", [116] = "true", [102] = "false", [110] = "null" }

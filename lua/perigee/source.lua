@@ -61,15 +61,12 @@ function Source:line()
   end
 end
 
---- Whether line() would not wait.
+--- Whether the next line is there. A long line is not, while the rest of it comes: nobody is to wait for that.
 function Source:ready()
-  while not self.ended and not self.text:find("\n", self.at, true) do
-    if not system.readable(self.fd) then
-      return false
-    end
+  if not self.ended and not self.text:find("\n", self.at, true) and system.readable(self.fd) then
     more(self)
   end
-  return true
+  return self.ended or self.text:find("\n", self.at, true) ~= nil
 end
 
 --- Goes on behind so many lines. Returns how many there were.

@@ -53,16 +53,17 @@ local function reader(field, task)
   error(("stream: field is %s, expected a name, two names, or a function of a row"):format(pgee.describe(field)), 0)
 end
 
--- How long an input is, about in bytes.
-local function size(input)
-  if type(input) == "string" then
-    return #input
-  elseif type(input) ~= "table" then
+-- About how many bytes of text an input or a row holds, itself and in so many tables in one another: an input has no more than
+-- two, and a row may have itself in it.
+local function size(value, deep)
+  if type(value) == "string" then
+    return #value
+  elseif type(value) ~= "table" or deep == 0 then
     return 4
   end
   local sum = 0
-  for _, part in pairs(input) do
-    sum = sum + size(part)
+  for _, part in pairs(value) do
+    sum = sum + size(part, deep - 1)
   end
   return sum
 end
@@ -79,9 +80,11 @@ local function ask(s, f)
   return came
 end
 
+local ROWS = 16 -- times as much as of the inputs, what is in rows and is no input does not cost a run anything
+
 -- Pulls rows until the window is full, the rows end, or there is none at the moment.
 local function fill(s)
-  local list, bytes = {}, 0
+  local list, bytes, held = {}, 0, 0
   repeat
     local row = ask(s, s.pull)
     if row == nil then
@@ -89,15 +92,16 @@ local function fill(s)
       break
     end
     local entry = { row = row, size = 0, at = #list + 1 }
+    held = held + size(row, 3)
     local read, input = pcall(s.input, row)
     if read then
-      entry.input, entry.size = input, size(input)
+      entry.input, entry.size = input, size(input, 3)
     else
       entry.failure = tostring(input)
     end
     list[entry.at] = entry
     bytes = bytes + entry.size
-  until #list >= s.window or bytes >= s.bytes or s.ready and not ask(s, s.ready)
+  until #list >= s.window or bytes >= s.bytes or held >= ROWS * s.bytes or s.ready and not ask(s, s.ready)
   return list
 end
 
@@ -188,10 +192,11 @@ end
 --- encoder:stream(rows, { task =, field =, window =, bytes =, ready =, options = }): an iterator over row, answer, failure,
 -- dropped. rows: an iterator or a list. task: what to do with each, the checkpoint's own if nil; options: that task's. field: the
 -- name of the field that holds a row's input; two names for two texts; a function of a row; nil if rows are inputs. A window has
--- at most `window` rows (256), and takes no more once it holds `bytes` of text (65536). ready(), if given, says whether the next
--- row is there: if not, what has come is answered at once. answer: as in the task's list of answers; vectors of one window share
--- memory, which is freed once all of them are released or collected. failure: what was wrong with the row, if it has no answer.
--- dropped: how many tokens were cut off, if any. An error of the iterator's comes after the answers to what it gave before.
+-- at most `window` rows (256), and takes no more once it holds `bytes` of inputs (65536), or 16 times that in rows. ready(), if
+-- given, says whether the next row is there: if not, what has come is answered at once. answer: as in the task's list of answers;
+-- vectors of one window share memory, which is freed once all of them are released or collected. failure: what was wrong with the
+-- row, if it has no answer. dropped: how many tokens were cut off, if any. An error of the iterator's comes after the answers to
+-- what it gave before.
 function stream.new(encoder, rows, given)
   options.method(encoder, "stream")
   given = options.check(given, KNOWN, "stream", -2)

@@ -1,6 +1,7 @@
 --- System: file descriptors, signals and files that are replaced whole, for programs that read and write streams.
 --
 -- Nothing here waits without looking at whether an interrupt was asked for: what can wait does so in slices of time.
+local bit = require "bit"
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local C = pgee.C
@@ -12,6 +13,9 @@ pgee.declare [[
   long pread(int fd, void *to, size_t count, long offset);
   int open(const char *path, int flags, ...);
   int close(int fd);
+  int fcntl(int fd, int command, ...);
+  long readlink(const char *path, char *to, size_t count);
+  int statx(int folder, const char *path, int flags, unsigned mask, void *to);
   long lseek(int fd, long offset, int whence);
   int ftruncate(int fd, long length);
   int fsync(int fd);
@@ -124,9 +128,20 @@ end
 
 ---- Files -------------------------------------------------------------------------------------------------------------
 
-local READ, READ_WRITE, CREATE, FOLDER = 0, 2, 64, 65536
+local READ, WRITE, READ_WRITE, CREATE, FOLDER = 0, 1, 2, 64, 65536
+local GET_FLAGS = 1 -- of fcntl
 local ALONE, NOW = 2, 4
 local END = 2
+
+--- Takes those of standard input, output and error that are closed, or a file that is opened would be taken for them. To read or
+-- write there stays an error.
+function system.occupy()
+  for fd = 0, 2 do
+    if S.fcntl(fd, GET_FLAGS) < 0 then
+      S.open("/dev/null", fd == 0 and WRITE or READ)
+    end
+  end
+end
 
 --- Opens a file to read. Returns its descriptor; nil and why.
 function system.open(path)
@@ -155,9 +170,22 @@ local function failed(path)
   error(("cannot write '%s': %s"):format(path, system.reason()), 0)
 end
 
---- A file at `path` that comes into being whole: what is written goes to path.part, which finish renames. Nobody else writes it
--- meanwhile (an error if somebody does). What an earlier process left in path.part is still there. Errors blame nobody.
+local HERE, TYPE, MODE = -100, 1, 14 -- of statx, whose 15th half word is the mode
+
+-- Whether a path is of something that is no file, a folder or a device, which a file would take the place of.
+local function is_special(path)
+  local stat = ffi.new "uint16_t[128]"
+  return S.statx(HERE, path, 0, TYPE, stat) == 0 and bit.rshift(stat[MODE], 12) ~= 8
+end
+
+--- A file at `path`, or where that links to, that comes into being whole: what is written goes to path.part, which finish
+-- renames. Nobody else writes it meanwhile (an error if somebody does). What an earlier process left in path.part is still there.
+-- Errors blame nobody.
 function system.file(path)
+  if is_special(path) then
+    error(("cannot write '%s': it is no file"):format(path), 0)
+  end
+  path = S.readlink(path, ffi.new "char[1]", 1) > 0 and pgee.absolute(path) or path
   local part = path .. ".part"
   local fd = S.open(part, READ_WRITE + CREATE, ffi.cast("int", 438)) -- rw-rw-rw-, less what umask takes
   if fd < 0 then

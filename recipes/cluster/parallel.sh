@@ -7,7 +7,7 @@
 # There are as many workers as cores, each with a thread, unless PARALLEL says --jobs and the options --threads. A worker that dies
 # is started again, three times at most, and goes on where it stopped. So does everything if this script is started again.
 set -euo pipefail
-if [ $# -lt 3 ]; then
+if [ $# -lt 3 ] || ! [ "$1" -ge 1 ] 2> /dev/null; then
   echo "usage: parallel.sh N INPUT OUTPUT [OPTION OF pipe.lua...]" >&2
   exit 2
 fi
@@ -15,5 +15,11 @@ n=$1 input=$2 output=$3
 shift 3
 cluster=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ ! -e "$output" ] || exit 0
+case " $input $output $* " in
+*'{'*'}'*)
+  echo "parallel.sh: GNU parallel would replace what stands in braces in: $input $output $*" >&2
+  exit 2
+  ;;
+esac
 parallel --quote --retries 4 bash "$cluster/shard.sh" '{}' "$n" "$input" "$output" --threads 1 "$@" ::: $(seq "$n")
 bash "$cluster/join.sh" "$n" "$input" "$output"

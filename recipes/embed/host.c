@@ -115,16 +115,16 @@ int main(int argc, char **argv) {
   }
   job jobs[2];
   pthread_t threads[2];
+  int started[2], status = 0;
   for (int i = 0; i < 2; i++) {
     jobs[i] = (job){.artifact = argv[1], .texts = argv + 2, .count = argc - 2};
-    if (pthread_create(&threads[i], NULL, work, &jobs[i])) {
-      fprintf(stderr, "host: cannot start a thread\n");
-      return 1;
-    }
+    started[i] = pthread_create(&threads[i], NULL, work, &jobs[i]) == 0;
   }
-  int status = 0;
   for (int i = 0; i < 2; i++) {
-    pthread_join(threads[i], NULL);
+    if (!started[i] || pthread_join(threads[i], NULL)) {
+      fprintf(stderr, "host: cannot start a thread\n");
+      status = 1;
+    }
     if (jobs[i].status)
       fprintf(stderr, "host: session %d: %s\n", i + 1, jobs[i].session.message);
     status |= jobs[i].status;

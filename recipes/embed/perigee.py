@@ -7,8 +7,8 @@
     model.qa({"question": "Who?", "context": "She did."})
     model.rerank("a query", ["a document", "another"], best=1)
 
-Methods take what the Lua methods of the same names take (lua/README.md), one input or a list, and options as keywords. What Lua
-refuses is a perigee.Error. model.truncated() tells which inputs of the last call of this thread were cut.
+Methods take what the Lua methods of the same names take (lua/README.md), one input or a list, and options as keywords; one that is
+None is not given. What Lua refuses is a perigee.Error. model.truncated() tells which inputs of this thread's last call were cut.
 
 Threads: a model is a Lua state with a lock. Calls of several threads to one model take turns, without the GIL: one call already
 uses all cores. Models that are opened from one file share its pages, so a model for each thread costs little.
@@ -165,6 +165,7 @@ class Model:
             raise Error(message)
 
     def _run(self, method, *given, **options):
+        options = {name: value for name, value in options.items() if value is not None}
         if options:
             given += (options,)
         text = _bytes({"method": method, "given": given, "count": len(given)})

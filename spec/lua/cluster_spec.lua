@@ -38,7 +38,7 @@ local function bash(script)
     CLUSTER=%s/recipes/cluster
     OPTIONS="--model %s/%s --vectors base64 --keep id --window 2"
     %s]]):format(dir, top, top, models.path "embedder", script))
-  local process = assert(io.popen(("bash '%s' 2>&1; echo \"status $?\""):format(path)))
+  local process = assert(io.popen(("timeout 200 bash '%s' 2>&1; echo \"status $?\""):format(path)))
   local text = process:read "*a"
   process:close()
   local output, status = text:match "^(.*)status (%d+)\n$"
@@ -105,5 +105,28 @@ describe("cluster", function()
   it("join.sh counts", function()
     local text, status = bash "head -n 5 want > out.1; head -n 7 want > out.2; $CLUSTER/join.sh 2 in out"
     assert.are.same({ "join.sh: in has 4000 lines, the parts have 12 answers\n", 1 }, { text, status })
+    assert.are.same({ "usage: join.sh N INPUT OUTPUT\n", 2 }, { bash "$CLUSTER/join.sh 0 in out" })
+    assert.are.same({ "usage: join.sh N INPUT OUTPUT\n", 2 }, { bash "$CLUSTER/join.sh many in out" })
+  end)
+
+  it("does nothing where the whole is there, and leaves nothing behind", function()
+    local text, status = bash [[
+      export PERIGEE_RECIPES=$CLUSTER/.. SLURM_ARRAY_TASK_ID=1
+      touch out; $CLUSTER/slurm.sh 3 in out $OPTIONS; $CLUSTER/join.sh 3 in out; ls -s out*; rm out
+      $CLUSTER/slurm.sh 3 nowhere out $OPTIONS 2> /dev/null; ls -d out* 2> /dev/null; echo
+      head -n 2 in > '"a" b'; $CLUSTER/slurm.sh 1 '"a" b' 'c d' $OPTIONS; $CLUSTER/join.sh 1 '"a" b' 'c d'; ls c*
+      head -n 2 want | cmp 'c d']]
+    assert.are.same({ "0 out\n\nc d\n", 0 }, { text, status })
+  end)
+
+  it("parallel.sh: refuses what GNU parallel would change", function()
+    if not parallel then
+      return pending "there is no GNU parallel"
+    end
+    local text, status = bash "$CLUSTER/parallel.sh 2 in out $OPTIONS --prompt '{}: '; ls -d out* 2> /dev/null"
+    assert.matches("^parallel.sh: GNU parallel would replace what stands in braces", text)
+    assert.are.equal(2, status)
+    text, status = bash "$CLUSTER/parallel.sh 0 in out < /dev/null"
+    assert.are.same({ "usage: parallel.sh N INPUT OUTPUT [OPTION OF pipe.lua...]\n", 2 }, { text, status })
   end)
 end)

@@ -20,7 +20,7 @@ local function bash(script)
     PIPE="luajit %s/recipes/pipe.lua --model %s --threads 1"
     EMBED="$PIPE --task embed --vectors base64"
     %s]]):format(dir, top, embedder, script))
-  local process = assert(io.popen(("bash '%s' 2>&1; echo \"status $?\""):format(path)))
+  local process = assert(io.popen(("timeout 200 bash '%s' 2>&1; echo \"status $?\""):format(path)))
   local text = process:read "*a"
   process:close()
   local output, status = text:match "^(.*)status (%d+)\n$"
@@ -88,6 +88,9 @@ describe("pipe", function()
     local list = lines_of((bash "$EMBED --keep all --as v < in"))
     assert.matches('^{"result":1,"text":"a","v":"[^"]*"}$', list[1])
     assert.are.equal('{"text":3,"line":2,"error":"field \\"text\\" is a number, expected a string"}', list[2])
+    put("in", '{"\\ud800":1,"\\u00e9" : 2, "text":"a"}\n')
+    assert.matches('^{"\\ud800":1,"\\u00e9":2,"text":"a","result":"[^"]*"}\n$', (bash "$EMBED --keep all < in"))
+    assert.matches('^{"text":"a","\\u00e9":2,"result":"[^"]*"}\n$', (bash "$EMBED --keep text,é,text < in"))
   end)
 
   it("writes vectors as lists, base64 and .npy: the bits of embed", function()
@@ -242,6 +245,9 @@ describe("pipe", function()
       wait $P_PID]]
     assert.are.equal(0, status, text)
     assert.are.equal(require("perigee.vectors").base64(q:embed "half of a line"), cjson.decode(text:match "[^\n]*").result)
+    put("in", texts(1))
+    text = bash "(cat in; tr '\\0' x < /dev/zero) 2> /dev/null | timeout 20 $EMBED | head -n 1"
+    assert.matches('^{"result":"[^\n]*\n$', text) -- behind it comes a line that does not end
   end)
 
   it("ends like other filters when nobody reads", function()
@@ -262,6 +268,34 @@ describe("pipe", function()
     assert.are.same({ "10\n", 0 }, { text, status })
     text, status = bash "$EMBED --input . 2>&1"
     assert.are.same({ "error: cannot read the input after line 0: Is a directory\n", 1 }, { text, status })
+    text, status = bash "$EMBED --input in --output . 2>&1; ln -s /dev/null link; $EMBED --input in --output link"
+    local refused = "error: cannot write '%s': it is no file\n"
+    assert.are.same({ refused:format "." .. refused:format "link", 1 }, { text, status })
+  end)
+
+  it("takes no file that it opens for a standard stream that is closed", function()
+    put("in", "bad\n" .. texts(1))
+    local text, status = bash [[
+      $PIPE --vectors npy --output v < in 2>&-; wc -c < v
+      $EMBED --output out < in >&- 2>&-; wc -l < out]]
+    assert.are.same({ 128 + 2 * 4 * 32 .. "\n2\n", 0 }, { text, status })
+    text, status = bash "$EMBED --input in >&-"
+    assert.are.same({ "error: cannot write the output: Bad file descriptor\n", 1 }, { text, status })
+    text, status = bash "$EMBED <&-"
+    assert.are.same({ "error: cannot read the input after line 0: Bad file descriptor\n", 1 }, { text, status })
+  end)
+
+  it("writes where a link leads, and over its own input only once that is read", function()
+    put("in", texts(3))
+    local text, status = bash [[
+      cp in file; ln -s file link; $EMBED --input in --output link; [ -L link ] && wc -l < file
+      cp in same; $EMBED --input same --output same; cmp same file
+      cp in same.part; $EMBED --input same.part --output same; cmp in same.part
+      cp in again; $EMBED --output again --resume < again; cmp in again]]
+    assert.are.same({ table.concat {
+      "3\n", "error: 'same.part' is the input, and what is written before it becomes the output\n",
+      "error: 'again' is the input and the output: with --resume it would count as done\n",
+    }, 0 }, { text, status })
   end)
 
   for signal, status in pairs { TERM = 143, INT = 130 } do
@@ -323,11 +357,24 @@ describe("pipe", function()
 
     it("takes nothing for its own that is not", function()
       put("in", texts(3))
-      put("out.part", '{"x":1}\n{"x":2}\n{"x"')
-      local text, status = bash "$EMBED --input in --output out --resume; cat out"
-      assert.are.equal(0, status)
-      assert.matches('^{"x":1}\n{"x":2}\n{"result":"[^"]*"}\n$', text)
-      text, status = bash "$EMBED --input in --output out --resume; cat out | wc -l" -- it is whole: nothing is done
+      local text, status = bash [[
+        $EMBED --keep id < in > want
+        for bytes in 1 200 $(head -n 2 want | wc -c) 500 $(wc -c < want); do
+          head -c $bytes want > out.part
+          $EMBED --keep id --input in --output out --resume; cmp want out; rm out
+        done
+        head -n 1 want > first; (cat first; tail -n 1 want) > out.part
+        $EMBED --keep id --input in --output out --resume
+        for changed in "--input in" "--keep id --input in --as v" "--keep id --input in --vectors list"; do
+          cp first out.part; $EMBED $changed --output out --resume; cmp first out.part
+        done
+        $PIPE --vectors npy --input in --output v; mv v v.part; $EMBED --input in --output v --resume]]
+      local refused = "error: cannot go on with '%s.part': its answer %d is not what this input, model and options give\n"
+      text = text:gsub("(v.part': its answer) %d+", "%1 1") -- however many of its bytes are ends of lines
+      local want = refused:format("out", 2) .. refused:format("out", 1):rep(3) .. refused:format("v", 1)
+      assert.are.same({ want, 1 }, { text, status })
+      text, status = bash [[cp want out; rm out.part
+        $EMBED --input in --output out --resume; wc -l < out]] -- whole: nothing is done
       assert.are.same({ "3\n", 0 }, { text, status })
       text, status = bash "echo no > out; $EMBED --input in --output out; wc -l < out" -- not told to go on: made anew
       assert.are.same({ "3\n", 0 }, { text, status })

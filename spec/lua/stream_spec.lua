@@ -133,6 +133,23 @@ describe("stream", function()
     assert.are.equal(4, pulled) -- "text 1" to "text 3" have 18 bytes: one more, and no further
   end)
 
+  it("pulls no further, either, if what the rows hold besides is large", function()
+    for _, field in ipairs { "text", "missing" } do
+      local pulled = 0
+      q:stream(function()
+        pulled = pulled + 1
+        return { text = "a", other = { ("x"):rep(100) } }
+      end, { field = field, bytes = 64 })()
+      assert.are.equal(11, pulled) -- 16 times 64 bytes
+    end
+    local row = { text = "a" }
+    row.itself = row
+    for came, answer in q:stream({ row }, { field = "text" }) do
+      assert.are.equal(row, came)
+      assert.is_true(q:embed("a"):equals(answer))
+    end
+  end)
+
   it("answers what has come when the next row is not there", function()
     local pulled = 0
     local next_row = q:stream(function()

@@ -74,6 +74,7 @@ def errors(model):
     raises(perigee.Error, "embed: input 2 is 3, expected a text", model.embed, ["a", 3])
     raises(perigee.Error, "embed has no option lung", model.embed, "a", lung="error")
     raises(perigee.Error, "'/nowhere'", perigee.open, "/nowhere")
+    assert numpy.array_equal(model.embed("a", long=None, prompt=None), model.embed("a"))
     raises(UnicodeEncodeError, "surrogates", model.embed, "\ud800")
     raises(ValueError, "JSON", model.embed, "a", prompt=float("nan"))
     closed = pickle.loads(pickle.dumps(model))
