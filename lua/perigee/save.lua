@@ -249,8 +249,8 @@ local function heads_of(model)
   return heads
 end
 
--- What the tokenizer runs from; nil if the checkpoint has none. One that cannot be used is not left out unasked: whoever opens the
--- file would be the first to know.
+-- What the tokenizer runs from; nil if the checkpoint has none. One that cannot be used is not left out unasked: whoever opens
+-- the file would be the first to know.
 local function tokenizer_of(model)
   local files = model.checkpoint.files
   local ok, own = pcall(model.tokenizer, model)
