@@ -86,9 +86,9 @@ int added_open(added_set *a, const image *m, int normalized) {
 }
 
 int32_t added_id(const image *m, const char *text, int64_t bytes) {
-  const added_token *tokens;
-  const char *texts;
-  int64_t count, text_bytes;
+  const added_token *tokens = NULL;
+  const char *texts = NULL;
+  int64_t count = 0, text_bytes = 0;
   if (section(m, &tokens, &count, &texts, &text_bytes) != PGEE_OK)
     return -1;
   for (int64_t i = count; i-- > 0;)

@@ -219,6 +219,16 @@ static int does_not_hold(const call *c, int64_t length) {
   return fail(PGEE_ARGUMENT, "the arrays hold %lld tokens, expected %lld", (long long)c->e->capacity, (long long)length);
 }
 
+/* How many tokens the template makes of these; no fewer than they are. */
+static int64_t dressed(const call *c, int64_t n1, int64_t n2) {
+  int64_t all = 0;
+  for (int64_t i = 0; i < c->shape->count; i++) {
+    int32_t id = c->shape->list[i].id;
+    all += id == PGEE_TEXT_A ? n1 : id == PGEE_TEXT_B ? n2 : !c->o->bare;
+  }
+  return all > n1 + n2 + c->special ? all : n1 + n2 + c->special;
+}
+
 /* The tokens of the first text from `at` on, and of the second `between` behind them. n1, n2: how many; in all at most `room`. */
 static int put_texts(call *c, int64_t at, int64_t between, int64_t room, int64_t *n1, int64_t *n2) {
   int64_t held = c->e->capacity - (at + between), pair = c->texts[1] != NULL;
@@ -235,8 +245,9 @@ static int put_texts(call *c, int64_t at, int64_t between, int64_t room, int64_t
   int64_t all = *n1 + *n2;
   TRY(cut(n1, n2, room, (int)pair, c->o->truncate));
   c->e->dropped = all - *n1 - *n2;
-  if (*n1 + *n2 + c->special > c->e->capacity)
-    return does_not_hold(c, *n1 + *n2 + c->special);
+  int64_t length = dressed(c, *n1, *n2);
+  if (length > c->e->capacity)
+    return does_not_hold(c, length);
   if (pair && *n1 < kept) { /* its place is known only now */
     sink again = sink_at(c, at + *n1 + between, *n2);
     TRY(put_text(&again, &c->run, c->texts[1]));
@@ -294,13 +305,7 @@ static void copy_tokens(const pgee_encoding *to, int64_t at, const pgee_encoding
 /* A template that has a text twice, or not at all, or the second first: the texts' tokens move to arrays of their own first. */
 static int dress_any(call *c, int64_t n1, int64_t n2, int64_t *length) {
   pgee_encoding *e = c->e, apart = {0};
-  int64_t n = n1 + n2, at = 0, all = 0;
-  for (int64_t i = 0; i < c->shape->count; i++) {
-    int32_t id = c->shape->list[i].id;
-    all += id == PGEE_TEXT_A ? n1 : id == PGEE_TEXT_B ? n2 : !c->o->bare;
-  }
-  if (all > e->capacity)
-    return does_not_hold(c, all);
+  int64_t n = n1 + n2, at = 0;
   int32_t *block = mem_array(n, 4 * sizeof *block);
   if (!block)
     return PGEE_MEMORY;

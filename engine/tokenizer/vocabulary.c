@@ -176,7 +176,7 @@ static int read_piece(json *j, lists *l, const double *tens) {
 
 static int read_pieces(json *j, lists *l) {
   double tens[MAX_TEN + 1];
-  char text[8];
+  char text[16];
   int more;
   for (int i = 0; i <= MAX_TEN; i++) {
     snprintf(text, sizeof text, "1e%d", i);

@@ -190,7 +190,7 @@ end
 
 -- Files that are read when they are first asked for, as fields: what is wrong with them stops nobody who gives no text.
 local COMPANIONS = {
-  tokenizer_config = "tokenizer_config.json", special_tokens = "special_tokens_map.json",
+  config = "config.json", tokenizer_config = "tokenizer_config.json", special_tokens = "special_tokens_map.json",
   sentence_config = "sentence_bert_config.json", sentence_prompts = "config_sentence_transformers.json",
 }
 
@@ -210,7 +210,9 @@ local function boolean(values, key, path)
   return value
 end
 
-local CLASSES = { ["xlm-roberta"] = "XLMRobertaTokenizer", camembert = "CamembertTokenizer", xlnet = "XLNetTokenizer" }
+local CLASSES = {
+  ["xlm-roberta"] = "XLMRobertaTokenizer", camembert = "CamembertTokenizer", mpnet = "MPNetTokenizer", xlnet = "XLNetTokenizer",
+}
 
 -- What the checkpoint says is its tokenizer, or what its architecture goes with; nil where neither is known.
 local function tokenizer_class(self)
@@ -218,7 +220,14 @@ local function tokenizer_class(self)
   if type(class) == "string" then
     return class
   end
-  return self.config and CLASSES[self.config.model_type]
+  return CLASSES[self.config.model_type]
+end
+
+--- The fields that say which tokens are special, of which the last counts: the older special_tokens_map.json does where
+-- tokenizer_config.json does not list the added tokens, as in the reference library.
+function Checkpoint:special_sources()
+  local lists = given(self.tokenizer_config.added_tokens_decoder) ~= nil
+  return lists and { "tokenizer_config" } or { "tokenizer_config", "special_tokens" }
 end
 
 --- What the folder says about its tokenizer:
@@ -234,8 +243,8 @@ end
 function Checkpoint:tokenizer_files()
   local config, path = self.tokenizer_config, self.files.tokenizer_config
   local special = {}
-  for _, from in ipairs { self.special_tokens, config } do
-    for key, value in pairs(from) do
+  for _, name in ipairs(self:special_sources()) do
+    for key, value in pairs(self[name]) do
       local text = type(value) == "table" and value.content or value
       if type(key) == "string" and key:find "_token$" and type(text) == "string" then
         special[key] = text
@@ -423,8 +432,8 @@ local function check_folder(dir)
   end
 end
 
---- What a folder says about its tokenizer, for one that need not hold config.json and weights: has tokenizer_files() and no other
--- method.
+--- What a folder says about its tokenizer, for one that need not hold config.json and weights: of the methods it has those that are
+-- about the tokenizer.
 function M.tokenizer(dir)
   check_folder(dir)
   local self = setmetatable({ dir = dir, files = {} }, Checkpoint)

@@ -15,6 +15,7 @@
 local bit = require "bit"
 local ffi = require "ffi"
 local json = require "perigee.json"
+local added = require "perigee.tokenizer.added"
 local band, bor, lshift, rshift = bit.band, bit.bor, bit.lshift, bit.rshift
 
 local M = {}
@@ -252,28 +253,6 @@ local function templates(m, vocab, special, single, pair)
   }
 end
 
-local SPECIAL = { "bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token" }
-
--- Special tokens and others, each once; the mask takes the space before it.
-local function added_tokens(special, ...)
-  local list, seen = {}, {}
-  local function add(text, lstrip)
-    if text and not seen[text] then
-      seen[text] = true
-      list[#list + 1] = {
-        content = text, special = true, normalized = false, single_word = false, lstrip = lstrip, rstrip = false,
-      }
-    end
-  end
-  for _, key in ipairs(SPECIAL) do
-    add(special[key], key == "mask_token")
-  end
-  for _, text in ipairs { ... } do
-    add(text, false)
-  end
-  return list
-end
-
 local function charsmap(m)
   local blob = m.normalizer.precompiled_charsmap
   return blob and blob ~= "" and { type = "Precompiled", blob = blob } or nil
@@ -306,7 +285,7 @@ local function fairseq(m, s, before, first)
   local vocab = vocabulary(m, before, first, { { s.mask_token } })
   local file = {
     model = model(m, vocab, 3), normalizer = charsmap(m), pre_tokenizer = words(), decoder = metaspace(true),
-    added_tokens = added_tokens(s),
+    added_tokens = added.special(s, true),
     post_processor = templates(m, vocab, s, "bos_token:0 $A:0 eos_token:0",
       "bos_token:0 $A:0 eos_token:0 eos_token:0 $B:0 eos_token:0"),
   }
@@ -339,7 +318,7 @@ function FORMS.XLNetTokenizer(m, special)
   }
   return {
     model = model(m, vocab, m.trainer.unk_id), normalizer = { type = "Sequence", normalizers = steps },
-    pre_tokenizer = words(), decoder = metaspace(true), added_tokens = added_tokens(s, "<eop>", "<eod>"),
+    pre_tokenizer = words(), decoder = metaspace(true), added_tokens = added.special(s, true, "<eop>", "<eod>"),
     post_processor = templates(m, vocab, s, "$A:0 sep_token:0 cls_token:2",
       "$A:0 sep_token:0 $B:1 sep_token:1 cls_token:2"),
   }
@@ -390,7 +369,7 @@ local function plain(m, special)
   return {
     model = model(m, vocabulary(m, {}, 0, {}), m.trainer.unk_id), normalizer = { type = "Sequence", normalizers = steps },
     pre_tokenizer = { type = "Sequence", pretokenizers = cutting }, decoder = { type = "Sequence", decoders = decoders },
-    added_tokens = added_tokens(special),
+    added_tokens = added.special(special, true),
   }
 end
 

@@ -251,8 +251,19 @@ describe("perigee.checkpoint", function()
       assert.same({
         tokenizer = dir .. "/tokenizer.json", vocabulary = dir .. "/vocab.txt",
         lowercase = false, strip_accents = true, chinese = false,
-        special = { cls_token = "<s>", sep_token = "</s>", unk_token = "[UNK]" },
+        special = { cls_token = "<s>", sep_token = "[SEP]", unk_token = "[UNK]" },
       }, c:tokenizer_files())
+    end)
+
+    it("and which of two files says more of special tokens, as the reference library has it", function()
+      local function sep(config)
+        return open { ["tokenizer_config.json"] = config, ["special_tokens_map.json"] = '{"sep_token": "b"}' }
+          :tokenizer_files().special.sep_token
+      end
+      assert.equal("b", sep '{"sep_token": "a"}')
+      assert.equal("a", sep '{"sep_token": "a", "added_tokens_decoder": {}}')
+      assert.is_nil(sep '{"added_tokens_decoder": {}}')
+      assert.equal("b", sep '{"added_tokens_decoder": null}')
     end)
 
     it("and what the reference library takes for granted", function()

@@ -258,15 +258,36 @@ describe("A tokenizer", function()
       fails("the vocabulary has no [SEP]", with, nil, { ["vocab.txt"] = "[UNK]\n[CLS]\n" })
     end)
 
-    it("takes added tokens from tokenizer_config.json and added_tokens.json", function()
-      local t = with([[{"added_tokens_decoder": {
+    it("takes added tokens from tokenizer_config.json, or the older added_tokens.json", function()
+      local text, older = "a <x><y> [MASK]", { ["added_tokens.json"] = '{"<Y>": 21, "<x>": 20, "[MASK]": 50}' }
+      local e = with([[{"added_tokens_decoder": {
+        "21": {"content": "<Y>", "normalized": true},
         "20": {"content": "<x>", "lstrip": true, "normalized": false, "special": true},
-        "4": {"content": "[MASK]", "lstrip": true, "normalized": false, "special": true}}}]],
-        { ["added_tokens.json"] = '{"<Y>": 21, "<x>": 50}' })
-      local e = t:encode "a <x><y> [MASK]"
+        "4": {"content": "[MASK]", "lstrip": true, "normalized": false, "special": true}}}]]):encode(text)
       assert.same({ 2, ID.a, 20, 21, 4, 3 }, e.ids)
       assert.same({ { 0, 0 }, { 0, 1 }, { 1, 5 }, { 5, 8 }, { 8, 15 }, { 0, 0 } }, e.offsets)
+      local t = with(nil, older)
+      assert.same({ 2, ID.a, 20, 21, 4, 3 }, t:encode(text).ids)
+      assert.same({ 2, 5 }, t:encode(text).offsets[3])
       assert.equal(22, t.size)
+      assert.equal(20, with('{"added_tokens_decoder": {}}', older).size)
+    end)
+
+    it("says what is malformed in these", function()
+      local function refused(message, config, more)
+        fails(message, with, config, more)
+      end
+      refused("added_tokens_decoder is 3, expected a table", '{"added_tokens_decoder": 3}')
+      refused("an id of added_tokens_decoder is the string 'x', expected an integer", '{"added_tokens_decoder": {"x": {}}}')
+      refused("entry 5 of added_tokens_decoder is 3, expected a table", '{"added_tokens_decoder": {"5": 3}}')
+      refused("the content of entry 5 of added_tokens_decoder is missing", '{"added_tokens_decoder": {"5": {}}}')
+      refused("lstrip of entry 5 of added_tokens_decoder is 1, expected a boolean",
+        '{"added_tokens_decoder": {"5": {"content": "a", "lstrip": 1}}}')
+      refused("additional_special_tokens is true, expected a table", '{"additional_special_tokens": true}')
+      refused("entry 2 of extra_special_tokens is 3, expected a table", '{"extra_special_tokens": ["<x>", 3]}')
+      refused("special_tokens_map.json': the content of mask_token is missing", nil,
+        { ["special_tokens_map.json"] = '{"mask_token": {}}' })
+      refused("the id of '<x>' is the string '1'", nil, { ["added_tokens.json"] = '{"<x>": "1"}' })
     end)
   end)
 

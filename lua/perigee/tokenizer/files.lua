@@ -1,70 +1,15 @@
 --- A checkpoint's tokenizer as a tokenizer.json says it, decoded: the file itself, or what vocab.txt, vocab.json and merges.txt,
 -- or a SentencePiece model, with what stands beside them, come to in the reference library.
 local json = require "perigee.json"
+local added = require "perigee.tokenizer.added"
 local read = require "perigee.tokenizer.read"
 local sentencepiece = require "perigee.sentencepiece"
 local unigram = require "perigee.unigram"
-local fail, given, expect = read.fail, read.given, read.expect
+local fail, optional = read.fail, read.optional
 
 local M = {}
 
--- ---- What stands beside a vocabulary --------------------------------------------------------------------------------------
-
-local function added_token(content, id, special)
-  return {
-    content = content, id = id, normalized = not special, single_word = false, lstrip = false, rstrip = false, special = special,
-  }
-end
-
--- What tokenizer_config.json and added_tokens.json add to the special tokens of the vocabulary.
-local function added_tokens(c, vocab, special)
-  local by_content, added = {}, {}
-  local function add(a)
-    if a.content ~= "" and a.id and not by_content[a.content] then
-      by_content[a.content] = true
-      added[#added + 1] = a
-    end
-  end
-  local path = c.files.tokenizer_config
-  local decoder = expect(given(c.tokenizer_config.added_tokens_decoder) or {}, "table", path or "", "added_tokens_decoder")
-  local ids = {}
-  for id in pairs(decoder) do
-    ids[#ids + 1] = id
-  end
-  table.sort(ids, function(a, b) return (tonumber(a) or 0) < (tonumber(b) or 0) end)
-  for _, id in ipairs(ids) do
-    local token = expect(decoder[id], "table", path, "entry %s of added_tokens_decoder", id)
-    local content = expect(token.content, "string", path, "the content of entry %s of added_tokens_decoder", id)
-    local a = added_token(content, vocab[content] or tonumber(id), token.special == true)
-    for _, key in ipairs { "normalized", "single_word", "lstrip", "rstrip" } do
-      if type(token[key]) == "boolean" then
-        a[key] = token[key]
-      end
-    end
-    add(a)
-  end
-  local names = {}
-  for _, text in pairs(special) do
-    names[#names + 1] = text
-    names[text] = true
-  end
-  local legacy = c.folder .. "/added_tokens.json"
-  local contents = json.exists(legacy) and json.object(legacy) or {}
-  local sorted = {}
-  for content in pairs(contents) do
-    sorted[#sorted + 1] = content
-  end
-  table.sort(sorted)
-  for _, content in ipairs(sorted) do
-    add(added_token(content, vocab[content] or read.integer(contents[content], legacy, "the id of '%s'", content),
-      names[content] == true))
-  end
-  table.sort(names)
-  for _, text in ipairs(names) do
-    add(added_token(text, vocab[text], true))
-  end
-  return added
-end
+-- ---- Special tokens --------------------------------------------------------------------------------------------------------
 
 local function with_defaults(special, defaults)
   local all = {}
@@ -102,12 +47,17 @@ end
 
 local BERT = { unk_token = "[UNK]", cls_token = "[CLS]", sep_token = "[SEP]", pad_token = "[PAD]", mask_token = "[MASK]" }
 
+local MPNET = {
+  bos_token = "<s>", eos_token = "</s>", unk_token = "[UNK]", cls_token = "<s>", sep_token = "</s>", pad_token = "<pad>",
+  mask_token = "<mask>",
+}
+
 local function from_lines(c, files)
-  local path = files.vocabulary
-  local vocab, special = read_lines(path), with_defaults(files.special, BERT)
-  local added = added_tokens(c, vocab, special)
+  local path, mpnet = files.vocabulary, files.class ~= nil and files.class:find "^MPNetTokenizer" ~= nil
+  local vocab, special = read_lines(path), with_defaults(files.special, mpnet and MPNET or BERT)
+  local tokens = added.all(c, added.special(special, mpnet), vocab)
   local ids = setmetatable({}, { __index = vocab })
-  for _, a in ipairs(added) do
+  for _, a in ipairs(tokens) do
     ids[a.content] = ids[a.content] or a.id
   end
   check_there(ids, path, special, { "unk_token", "cls_token", "sep_token" })
@@ -122,10 +72,10 @@ local function from_lines(c, files)
     },
     pre_tokenizer = { type = "BertPreTokenizer" }, decoder = { type = "WordPiece", prefix = "##", cleanup = true },
     post_processor = {
-      type = "BertProcessing", cls = { special.cls_token, ids[special.cls_token] },
-      sep = { special.sep_token, ids[special.sep_token] },
+      type = mpnet and "RobertaProcessing" or "BertProcessing", cls = { special.cls_token, ids[special.cls_token] },
+      sep = { special.sep_token, ids[special.sep_token] }, trim_offsets = true, add_prefix_space = false,
     },
-    added_tokens = added, numbered = true,
+    added_tokens = tokens, numbered = true,
   }, special
 end
 
@@ -158,22 +108,25 @@ local function from_merges(c, files)
   for piece, id in pairs(vocab) do
     read.integer(id, path, "the id of '%s'", piece)
   end
-  local roberta = files.class and not files.class:find "^GPT2" or vocab[files.special.cls_token or ROBERTA.cls_token] ~= nil
+  local roberta = vocab[files.special.cls_token or ROBERTA.cls_token] ~= nil
+  if files.class then
+    roberta = not files.class:find "^GPT2"
+  end
   local special = with_defaults(files.special, roberta and ROBERTA or GPT2)
-  local prefix = c.tokenizer_config.add_prefix_space == true
+  local function flag(key, default)
+    return optional(c.tokenizer_config[key], "boolean", default, c.files.tokenizer_config, "%s", key)
+  end
+  local prefix = flag("add_prefix_space", false)
   local file = {
     model = { type = "BPE", vocab = vocab, merges = read_merges(files.merges) },
     pre_tokenizer = { type = "ByteLevel", add_prefix_space = prefix, trim_offsets = true, use_regex = true },
     decoder = { type = "ByteLevel", add_prefix_space = prefix, trim_offsets = true, use_regex = true },
-    added_tokens = added_tokens(c, vocab, special), numbered = true,
+    added_tokens = added.all(c, added.special(special, roberta), vocab), numbered = true,
   }
-  for _, a in ipairs(file.added_tokens) do -- as RobertaTokenizer has it: the mask takes the space before it
-    a.lstrip = a.lstrip or (roberta and a.content == special.mask_token)
-  end
   if roberta then
     check_there(vocab, path, special, { "cls_token", "sep_token" })
     file.post_processor = {
-      type = "RobertaProcessing", trim_offsets = true, add_prefix_space = prefix,
+      type = "RobertaProcessing", trim_offsets = flag("trim_offsets", true), add_prefix_space = prefix,
       cls = { special.cls_token, vocab[special.cls_token] }, sep = { special.sep_token, vocab[special.sep_token] },
     }
   else
@@ -198,7 +151,9 @@ function M.read(c)
     return file, files.pieces, special
   elseif files.sentencepiece then
     local model = sentencepiece.read(files.sentencepiece)
-    return sentencepiece.file(model, files.class, files.special), files.sentencepiece, files.special
+    local file = sentencepiece.file(model, files.class, files.special)
+    file.added_tokens = added.all(c, file.added_tokens)
+    return file, files.sentencepiece, files.special
   end
   fail("'%s' has no tokenizer: neither tokenizer.json nor vocab.txt, vocab.json with merges.txt, or a SentencePiece model",
     c.folder)

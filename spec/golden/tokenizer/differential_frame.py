@@ -1,6 +1,6 @@
 """Made-up tokenizers by the `tokenizers` package and by ours on generated texts: every component, alone and in sequences.
 
-    make && pip install tokenizers && python spec/golden/tokenizer/differential_frame.py [--texts N] [--seed S]
+    make && pip install tokenizers && python spec/golden/tokenizer/differential_frame.py [--texts N] [--seed S] [--round N]
 
 Each round draws a tokenizer.json (normalizers, pre-tokenizers, WordPiece, Unigram or byte pair encoding trained on the spot,
 post-processors, decoders, added tokens with options of all kinds) and 200 texts of differential.py's, alone, in pairs and as words,
@@ -21,7 +21,7 @@ from blobs import charsmap
 from ours import Ours, differences, reference_of
 from reference import SHARED
 
-ROUND, SAMPLE = 200, 300
+SAMPLE = 300
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 REGEXES = [GPT2, r"\s+", r" {2,}", r"[\r\n]", r"\d", r"\d{1,3}", r"[^\S\n]+|\n", r"\w+|[^\w\s]+", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
            r"(?:ab|a)(?=b)", r"a+?b|[^a-c]", r"é|[\x{300}-\x{36f}]", r"^\s|\s$", r"\Aa|e\z", r"(a|b)(c|d)?e*"]
@@ -271,6 +271,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--texts", type=int, default=100000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--round", type=int, default=200, help="texts for one tokenizer")
     args = parser.parse_args()
     if os.path.isdir(SHARED):
         differential.snippets()
@@ -286,7 +287,7 @@ def main():
         t = Tokenizer.from_str(text)
         tokens = [a["content"] for a in file["added_tokens"]]
         with Ours({"tokenizer.json": text.encode()}) as ours:
-            for _ in range(ROUND):
+            for _ in range(args.round):
                 a = differential.text(rng, words or ["a"], tokens)
                 b = differential.text(rng, words or ["a"], tokens) if rng.random() < 0.3 else None
                 if rng.random() < 0.1:
