@@ -23,7 +23,9 @@ local out = pgee.out "pgee_vocabulary *"
 -- The text of a tokenizer.json with null where C has read the pieces, and these; only the text where it is no list of pieces.
 local function take_vocabulary(path, text)
   if C.pgee_vocabulary_json(out, path, text, #text) ~= C.PGEE_OK then
-    fail("%s", (ffi.string(C.pgee_message()):gsub("^('.-'): byte", "%1 is not valid JSON: byte")))
+    local message = ffi.string(C.pgee_message())
+    json.object(path, text) -- which says so if it is the text that is no JSON
+    fail("%s", (message:gsub("^('.-'): byte", "%1: the model's vocab: byte")))
   elseif out[0] == nil then
     return text
   end

@@ -201,6 +201,20 @@ describe("A tokenizer", function()
       ["the behavior of Split is 'Made', expected Removed, Isolated,"] = function(d)
         d.pre_tokenizer = { type = "Split", pattern = { String = "a" }, behavior = "Made", invert = false }
       end,
+      ["the id of 'a' is the string 'x', expected an integer"] = function(d)
+        d.model = { type = "BPE", vocab = { a = "x" }, merges = { "a a" } }
+      end,
+      ["the model's merges is an object, expected a list"] = function(d)
+        d.model = { type = "BPE", vocab = ID, merges = { a = "b" } }
+      end,
+      ["added_tokens is an object, expected a list"] = function(d) d.added_tokens = { a = special "[UNK]" } end,
+      ["normalizers of the normalizer is an object, expected a list"] = function(d)
+        d.normalizer = { type = "Sequence", normalizers = { a = { type = "NFC" } } }
+      end,
+      ["the text of piece 2 of a template of the post_processor is the string 'C', expected 'A' or 'B'"] = function(d)
+        d.post_processor.single[2].Sequence.id = "C"
+      end,
+      ["the model's vocab: byte "] = function(d) d.model = { type = "Unigram", vocab = { { "a", -1 }, { "b", "c" } } } end,
       ["the replacement of Metaspace is 'ab', expected one character"] = function(d)
         d.pre_tokenizer = { type = "Metaspace", replacement = "ab" }
       end,

@@ -63,7 +63,7 @@ local FLAGS = { "normalized", "single_word", "lstrip", "rstrip", "special" }
 -- the vocabulary's size on, whatever the file says. `numbered`: those of vocab.txt's companions have ids of their own.
 local function added_tokens(file, path)
   local list, place = {}, {}
-  for i, token in ipairs(expect(given(file.added_tokens) or {}, "table", path, "added_tokens")) do
+  for i, token in ipairs(read.list(given(file.added_tokens) or {}, path, "added_tokens")) do
     expect(token, "table", path, "added token %d", i)
     local content = expect(token.content, "string", path, "the content of added token %d", i)
     local a = { content = content, id = file.numbered and token.id or -1 }

@@ -100,10 +100,10 @@ function MODELS.BPE(model, path)
     fail("'%s': the model's dropout is %g, which is not supported", path, dropout)
   end
   local unk = optional(model.unk_token, "string", nil, path, "the model's unk_token")
-  local prefix = text "continuing_subword_prefix"
-  local merges, count = merges_of(expect(model.merges, "table", path, "the model's merges"), vocab, prefix, path)
+  local prefix, pieces = text "continuing_subword_prefix", M.vocabulary(vocab, path)
+  local merges, count = merges_of(read.list(model.merges, path, "the model's merges"), vocab, prefix, path)
   return {
-    kind = C.PGEE_BPE, vocab = M.vocabulary(vocab, path), unk = unk and (vocab[unk] or missing(path, unk)) or -1, unk_text = unk,
+    kind = C.PGEE_BPE, vocab = pieces, unk = unk and (vocab[unk] or missing(path, unk)) or -1, unk_text = unk,
     prefix = prefix, suffix = text "end_of_word_suffix", byte_fallback = flag "byte_fallback", fuse_unk = flag "fuse_unk",
     ignore_merges = flag "ignore_merges", merges = merges, merge_count = count,
   }

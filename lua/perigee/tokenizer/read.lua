@@ -30,6 +30,15 @@ function M.optional(value, kind, default, path, ...)
   return M.expect(value, kind, path, ...)
 end
 
+--- A list. An empty object cannot be told from an empty one.
+function M.list(value, path, ...)
+  if type(value) ~= "table" or #value == 0 and next(value) ~= nil then
+    M.fail("'%s': %s is %s, expected a list", path, string.format(...),
+      type(value) == "table" and "an object" or json.describe(value))
+  end
+  return value
+end
+
 --- An id, count or length.
 function M.integer(value, path, ...)
   if type(value) ~= "number" or value % 1 ~= 0 or value < 0 or value >= 2 ^ 31 then

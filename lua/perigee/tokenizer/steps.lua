@@ -154,7 +154,7 @@ end
 local function collect(component, makers, what, key, path, steps)
   local c = expect(component, "table", path, "the %s", what)
   if c.type == "Sequence" then
-    for _, part in ipairs(expect(c[key], "table", path, "%s of the %s", key, what)) do
+    for _, part in ipairs(read.list(c[key], path, "%s of the %s", key, what)) do
       collect(part, makers, what, key, path, steps)
     end
   elseif makers[c.type] then
@@ -180,6 +180,7 @@ M.decoders = component(DECODERS, "decoder", "decoders")
 -- ---- Post-processors ------------------------------------------------------------------------------------------------------
 
 local A, B = C.PGEE_TEXT_A, C.PGEE_TEXT_B
+local TEXTS = { A = A, B = B }
 
 -- { "[CLS]", 101 }
 local function token_id(post, key, path)
@@ -189,18 +190,20 @@ end
 local function template_ids(post, name, path)
   local tokens = expect(post.special_tokens, "table", path, "special_tokens of the post_processor")
   local token = expect(tokens[name], "table", path, "the special token '%s' of the post_processor", tostring(name))
-  return expect(token.ids, "table", path, "ids of '%s' in the post_processor", name)
+  return read.list(token.ids, path, "ids of '%s' in the post_processor", name)
 end
 
 local function template(post, key, path)
   local list = {}
-  for i, piece in ipairs(expect(post[key], "table", path, "the template '%s' of the post_processor", key)) do
+  for i, piece in ipairs(read.list(post[key], path, "the template '%s' of the post_processor", key)) do
     expect(piece, "table", path, "piece %d of a template of the post_processor", i)
     local sequence, special = given(piece.Sequence), given(piece.SpecialToken)
     local part = expect(sequence or special, "table", path, "piece %d of a template of the post_processor", i)
     local type_id = read.integer(part.type_id, path, "the type_id of piece %d of a template of the post_processor", i)
     if sequence then
-      list[#list + 1] = { part.id == "B" and B or A, type_id }
+      local text = TEXTS[part.id or json.null] or fail("'%s': the text of piece %d of a template of the post_processor is %s, "
+        .. "expected 'A' or 'B'", path, i, json.describe(part.id))
+      list[#list + 1] = { text, type_id }
     else
       for _, id in ipairs(template_ids(post, part.id, path)) do
         list[#list + 1] = { read.integer(id, path, "an id of '%s' in the post_processor", part.id), type_id }
@@ -240,7 +243,7 @@ local PROCESSORS = {
 local function process(into, post, path)
   expect(post, "table", path, "the post_processor")
   if post.type == "Sequence" then
-    for _, part in ipairs(expect(post.processors, "table", path, "processors of the post_processor")) do
+    for _, part in ipairs(read.list(post.processors, path, "processors of the post_processor")) do
       process(into, part, path)
     end
     return
