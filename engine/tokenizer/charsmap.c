@@ -218,8 +218,10 @@ int charsmap_open(charsmap *m, const image *from) {
   int64_t units, rest;
   const void *first = image_section(from, IMAGE_CHARSMAP, &units), *second = image_section(from, IMAGE_CHARSMAP_1, &rest);
   if (units % 4 != 0 || rest < ALONE_BYTES)
-    return fail(PGEE_FORMAT, "the precompiled charsmap has %lld and %lld bytes, expected a multiple of 4 and %d or more",
-                (long long)units, (long long)rest, ALONE_BYTES);
+    return fail(
+        PGEE_FORMAT,
+        "the precompiled charsmap in the image of a tokenizer has %lld and %lld bytes, expected a multiple of 4 and %d or more",
+        (long long)units, (long long)rest, ALONE_BYTES);
   *m = (charsmap){.units = first,
                   .unit_count = units / 4,
                   .alone = second,

@@ -131,7 +131,9 @@ int unigram_open(unigram *m, const image *from) {
   m->unit_count = units / (int64_t)sizeof *m->units;
   m->count = scores / (int64_t)sizeof *m->scores;
   if (head != sizeof *m->head || m->unit_count < 1 || m->count < 1)
-    return fail(PGEE_FORMAT, "the tables of Unigram have %lld, %lld and %lld bytes, expected %d, and a unit and a score or more",
+    return fail(PGEE_FORMAT,
+                "the tables of Unigram in the image of a tokenizer have %lld, %lld and %lld bytes, expected %d, and a unit and a "
+                "score or more",
                 (long long)head, (long long)units, (long long)scores, (int)sizeof *m->head);
   return PGEE_OK;
 }
