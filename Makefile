@@ -274,7 +274,8 @@ install: $(LIB)
 	ln -sf libperigee.so.0 $(lib_dir)/libperigee.so
 	$(INSTALL) engine/perigee.h $(DESTDIR)$(PREFIX)/include/perigee.h
 	cd lua && find perigee -name '*.lua' -exec $(INSTALL) {} $(abspath $(lua_dir))/{} \;
-	find recipes -type f -exec $(INSTALL) {} $(own_dir)/{} \;
+	find recipes -type f ! -perm -u+x -exec $(INSTALL) {} $(own_dir)/{} \;
+	find recipes -type f -perm -u+x -exec install -D -m 755 {} $(own_dir)/{} \;
 
 ## make clean      removes what was built; `rm -r build` also what was downloaded
 clean:

@@ -12,10 +12,11 @@ local evaluate = perigee.evaluate
 local ALPHAS = { false, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1 }
 
 common.main(function()
-  local args = common.arguments("alpha", "Compares values of SmoothQuant's alpha.", function(parser)
-    parser:option("--activations", "Where their scales come from", "static"):choices { "static", "dynamic" }
-    parser:option("--symmetric", "Activations without a zero point: yes or no. Default: the mode's"):choices { "yes", "no" }
-  end)
+  local parser = common.parser("alpha", "Calibrates once, and judges alphas from 0.3 to 1, and none.")
+  parser:option("--activations", "Where their scales come from", "static"):choices { "static", "dynamic" }
+  parser:option("--symmetric", "Activations without a zero point: yes or no. Default: no if static, yes if dynamic")
+    :choices { "yes", "no" }
+  local args = common.parse(parser)
 
   local model = perigee.load(args.model, { max_tokens = args.max_tokens })
   local stats = model:calibrate(common.calibration(args), { samples = args.samples })

@@ -77,13 +77,13 @@ local function rewrite(from, to)
 end
 
 if arg and arg[0] and arg[0]:match "as_distilbert%.lua$" then
-  if #arg ~= 2 then
-    io.stderr:write "usage: as_distilbert.lua FOLDER OUT\n"
-    os.exit(1)
-  end
+  local parser = require "argparse"("as_distilbert", "Rewrites a BERT embedder as a DistilBERT that gives the same answers.")
+  parser:argument("folder", "A BERT's checkpoint")
+  parser:argument("out", "The new checkpoint's folder")
+  local args = parser:parse()
   require("common").main(function()
-    rewrite(arg[1], arg[2])
-    print(arg[2])
+    rewrite(args.folder, args.out)
+    print(args.out)
   end)
 end
 return rewrite

@@ -44,15 +44,16 @@ local function arguments()
   parser:argument("model", "Folder of a Hugging Face checkpoint"):args "?"
   parser:option("--random", "Random weights of this shape instead"):choices(names)
   parser:option("--mode", "Precision of the linears", "static"):choices { "f32", "static", "dynamic" }
-  parser:option("--batch", "Texts in a batch", 1, common.count)
+  parser:option("--batch", "Texts in a batch. Default: 1", 1, common.count)
   parser:option("--tokens", "Tokens of each. Default: 128, or all positions if those are fewer", nil, common.count)
   parser:option("--lengths", "File of lengths in tokens, one a line, in place of --tokens; batches are taken as they come")
   parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, common.count)
-  parser:option("--instances", "Processes side by side, each pinned to as many CPUs as it has threads", nil, common.count)
+  parser:option("--instances", "Processes side by side, each pinned to as many CPUs as it has threads. Default: one, not pinned",
+    nil, common.count)
   parser:option "--isa":argname "<name>":description "Instruction set: ref, avx2, avxvnni, avx512vnni, amx. Default: the best"
   parser:option("--alpha", "SmoothQuant's alpha, 0 to 1. Default: the mode's", nil, tonumber)
   parser:option("--budget", "Most tokens run at once; larger batches go in pieces. Default: the library's", nil, common.count)
-  parser:option("--seconds", "How long to time, at least", 2, positive)
+  parser:option("--seconds", "How long to time, at least. Default: 2", 2, positive)
   parser:flag("--profile", "Print where the time goes")
   parser:flag("--json", "Print one JSON object instead of text")
   parser:flag("--lockstep", "Print ready; then on a line 'go' run once and print the seconds, on 'save PATH' write the hidden "

@@ -64,26 +64,29 @@ function common.xlmr()
   return folder
 end
 
---- The arguments that all recipes have; add(parser) adds a recipe's own. Fields are named as the options are. demo: what --model
--- is by default, common.demo if nil.
-function common.arguments(name, description, add, demo)
+local DEFAULTS = { -- what --model is without a folder, in words
+  [common.demo] = "the demo's, which `make demo` fetches",
+  [common.distilbert] = "the demo's, rewritten as a DistilBERT",
+  [common.xlmr] = "multilingual-e5-small, which `make models` fetches",
+}
+
+--- A parser of the arguments that all recipes that judge have; fields are named as the options are. demo: what --model is by
+-- default, common.demo if nil.
+function common.parser(name, description, demo)
   local parser = argparse(name, description)
-  parser:option("--model", "Folder of a Hugging Face checkpoint. Default: " .. (demo and "as said in the recipe's head"
-    or "the demo's, which `make demo` fetches"))
+  parser:option("--model", "Folder of a Hugging Face checkpoint. Default: " .. DEFAULTS[demo or common.demo])
   parser:option("--calibration", "Texts to calibrate on, one a line, or a labelled file. Default: recipes/data/calibration.txt")
   parser:option("--samples", "How many of them to take. Default: 256", 256, common.count)
-  parser:option("--alpha", "SmoothQuant's alpha, 0 to 1, or off", nil, common.alpha)
   parser:option("--skip", "Keep linears in FP32: a name, or a pattern such as 'encoder.layer.0.*'. May be repeated"):count "*"
   parser:option("--weights", "What one weight scale covers", "row"):choices { "row", "tensor" }
-  parser:option("--eval", "Labelled file to judge by: text TAB label, text TAB text TAB score, or an STS-B file")
-  parser:option("--max-tokens", "Longest text in tokens. Default: what the checkpoint says", nil, common.count)
+  parser:option("--eval", "Labelled file to judge by; lua/README.md says in which forms. Default: recipes/data/pairs.tsv")
+  parser:option("--max-tokens", "Most tokens of a text. Default: what the checkpoint says", nil, common.count)
   parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, common.count)
-  parser:option("--seconds", "How long each timing goes on, at least", 1, tonumber)
-  parser:flag("--explain", "Print what runs each linear")
-  parser:flag("--json", "Print one JSON object instead of text")
-  if add then
-    add(parser)
-  end
+  return parser
+end
+
+--- What the parser makes of the command line.
+function common.parse(parser, demo)
   local args = parser:parse()
   args.model = args.model or (demo or common.demo)()
   args.calibration = args.calibration or common.CALIBRATION
@@ -93,10 +96,29 @@ function common.arguments(name, description, add, demo)
   return args
 end
 
+--- The arguments of a recipe that quantizes once; add(parser) adds its own.
+function common.arguments(name, description, add, demo)
+  local parser = common.parser(name, description, demo)
+  parser:option("--alpha", "SmoothQuant's alpha, 0 to 1, or off. Default: 0.75 if static, 0.6 if dynamic", nil, common.alpha)
+  parser:option("--seconds", "How long each timing goes on, at least. Default: 1", 1, tonumber)
+  parser:flag("--explain", "Print what runs each linear")
+  parser:flag("--json", "Print one JSON object instead of text")
+  add(parser)
+  return common.parse(parser, demo)
+end
+
+-- Without the line of a recipe that called what raised it, which a user has not written; where a bug is stays.
+local function without_line(message)
+  local path, rest = tostring(message):match "^([^\n]-)%.lua:%d+: (.*)$"
+  local folder = here:match "[^/]*$"
+  return path and (path:match "([^/]*)/[^/]*$" or folder) == folder and not rest:find "^attempt to " and rest or tostring(message)
+end
+
 --- Runs a recipe; its errors end it with one line and status 1. So does a full disk: what it prints may be all that is kept.
+-- With PERIGEE_TRACE in the environment it says where it was.
 function common.main(f)
   local ok, failure = xpcall(f, function(message)
-    return os.getenv "PERIGEE_TRACE" and debug.traceback(message, 2) or message
+    return os.getenv "PERIGEE_TRACE" and debug.traceback(message, 2) or without_line(message)
   end)
   if ok then
     ok, failure = io.stdout:flush()

@@ -32,7 +32,7 @@ end
 
 local function arguments()
   local parser = argparse("evaluate", "Judges a model in FP32 and INT8 on a labelled set.")
-  parser:argument("model", "Folder of a Hugging Face checkpoint, or a saved model's file, which is judged by itself")
+  parser:argument("model", "Folder of a Hugging Face checkpoint, or an artifact, which is judged by itself")
   parser:argument("task", "What is asked of it"):choices {
     "embed", "classify", "pairs", "regression", "qa", "ner", "retrieval", "rerank", "zeroshot",
   }
@@ -54,7 +54,7 @@ local function arguments()
   parser:option("--skip", "Keep linears in FP32: a name, or a pattern such as 'encoder.layer.0.*'. May be repeated"):count "*"
   parser:option("--settings", "More settings, as a Lua table", nil, settings)
   parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, common.count)
-  parser:option("--max-tokens", "Longest text in tokens. Default: what the checkpoint says", nil, common.count)
+  parser:option("--max-tokens", "Most tokens of a text. Default: what the checkpoint says", nil, common.count)
   parser:option("--resamples", "Samples of the bootstrap. Default: 1000; 0: no intervals", 1000, tonumber)
   parser:option("--seed", "Of the bootstrap. Default: 1", 1, tonumber)
   parser:option("--language", "qa: compare answers as MLQA does for that language, such as de")
@@ -103,7 +103,7 @@ local function models_of(set, args, how)
   if not is_folder(args.model) then
     for _, name in ipairs { "alpha", "settings", "max_tokens" } do
       if args[name] ~= nil then
-        error(("--%s is for a checkpoint; a saved model is judged as it is"):format((name:gsub("_", "-"))), 0)
+        error(("--%s is for a checkpoint; an artifact is judged as it is"):format((name:gsub("_", "-"))), 0)
       end
     end
     return { { "artifact", (perigee.open(args.model)) } }

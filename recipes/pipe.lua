@@ -63,13 +63,15 @@ local function arguments()
   parser:option("--labels", "With zeroshot: labels with commas", nil, names)
   parser:option("--best", "With rerank, qa, fill-mask: how many answers", nil, common.count)
   parser:option("--prompt", "With embed: a text that goes before each, or a prompt's name in the checkpoint")
-  parser:option("--long", "What becomes of a text that is too long"):choices { "truncate", "error", "windows" }
+  parser:option("--long", "What becomes of a text that is too long. Default: truncate; of qa windows"):choices {
+    "truncate", "error", "windows",
+  }
   parser:flag("--strict", "Stop at the first line that has no answer: status 1")
-  parser:option("--longest", "Most bytes of a line", 2 ^ 24, common.count)
-  parser:option("--window", "Most lines that are read before they are answered", 256, common.count)
+  parser:option("--longest", "Most bytes of a line. Default: 16777216", 2 ^ 24, common.count)
+  parser:option("--window", "Most lines that are read before they are answered. Default: 256", 256, common.count)
   parser:option("--activations", "Of a folder: how to run it", "dynamic"):choices { "dynamic", "static", "f32" }
   parser:option("--calibration", "Of a folder: texts to calibrate on, one a line. With static: recipes/data/calibration.txt")
-  parser:option("--max-tokens", "Of a folder: longest text in tokens", nil, common.count)
+  parser:option("--max-tokens", "Of a folder: most tokens of a text. Default: what the checkpoint says", nil, common.count)
   parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, common.count)
   parser:flag("--progress", "Say on standard error how far it is. Default: if that is a terminal")
   parser:flag("--quiet", "Never say it")

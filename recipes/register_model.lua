@@ -57,7 +57,9 @@ local function random()
 end
 
 local function main()
-  local model = perigee.load(arg[1] or random())
+  local parser = require "argparse"("register_model", "Makes a pre-norm RoBERTa known, then loads, quantizes and explains one.")
+  parser:argument("folder", "Such a checkpoint. Default: one of random weights"):args "?"
+  local model = perigee.load(parser:parse().folder or random())
   local inputs = {}
   for i = 1, 16 do -- a checkpoint with a tokenizer takes texts
     inputs[i] = { ids = {} }

@@ -43,7 +43,8 @@ local LAZY = {
   lines = { "lines" },
   -- perigee.tensor, perigee.packed and so on: the objects to use by hand.
   tensor = { "tensor" }, observer = { "observer" }, packed = { "packed" }, linear = { "linear" }, quant = { "quant" },
-  plan = { "plan" }, evaluate = { "evaluate" }, settings = { "settings" }, plot = { "plot" }, tasks = { "tasks" },
+  plan = { "plan" }, tokenizer = { "tokenizer" },
+  evaluate = { "evaluate" }, settings = { "settings" }, plot = { "plot" }, tasks = { "tasks" },
 }
 
 return setmetatable(perigee, {

@@ -69,8 +69,10 @@ int main(void) { return puts(pgee_version()) < 0; }
       .. "/spec/golden/checkpoints/embedder"))
     assert.matches("statistics  4 texts", output)
     assert.matches("alpha 0.50: SQNR", succeeds(recipe:format("linear_by_hand", "")), 1, true)
-    for _, name in ipairs { "alpha", "bench", "bert_dynamic", "repl" } do
+    for _, name in ipairs { "alpha", "as_distilbert", "bench", "bert_dynamic", "register_model", "repl" } do
       assert.matches("Usage: " .. name, succeeds(recipe:format(name, "--help")), 1, true)
     end
+    assert.are.same({ "usage: parallel.sh N INPUT OUTPUT [OPTION OF pipe.lua...]\n", 2 },
+      { run(prefix .. "/share/perigee/recipes/cluster/parallel.sh") })
   end)
 end)

@@ -138,7 +138,7 @@ describe("recipes", function()
   it("end with one line and status 1 when something is wrong", function()
     for _, case in ipairs {
       { { "--model", "/nowhere" }, "/nowhere" },
-      { { "--model", embedder, "--alpha", "1.5" }, "alpha is 1.5, expected a number from 0 to 1" },
+      { { "--model", embedder, "--alpha", "1.5" }, "error: settings: alpha is 1.5, expected a number from 0 to 1" },
       { { "--model", embedder, "--calibration", "/nowhere" }, "/nowhere: No such file or directory" },
       { { "--model", embedder, "--max-tokens", "9000" }, "max_tokens is 9000, expected an integer from 2 to 64" },
       { { "--model", embedder, "--skip", "encoder.layr.*" }, 'skip pattern "encoder.layr.*" matches no linear' },
@@ -225,7 +225,7 @@ describe("recipes", function()
       { { "/nowhere", "embed", labelled }, "/nowhere" },
       { { embedder, "embed", labelled, "--calibration", labelled }, "all of it is what the model is judged by" },
       { { pairs_model, "ner", files.write "a\tO\n" }, "this checkpoint has a head for" },
-      { { "/nowhere", "embed", labelled, "--alpha", "0.5" }, "a saved model is judged as it is" },
+      { { "/nowhere", "embed", labelled, "--alpha", "0.5" }, "an artifact is judged as it is" },
     } do
       local text, status = run("evaluate", unpack(case[1]))
       assert.are.equal(1, status, text)
@@ -239,5 +239,16 @@ describe("recipes", function()
     assert.are.equal(0, status, text)
     local plain, smoothed = text:match "without smoothing: SQNR ([%d.]+) dB", text:match "alpha 0.50: SQNR ([%d.]+) dB"
     assert.is_true(tonumber(smoothed) > tonumber(plain) + 6)
+  end)
+end)
+
+describe("lua/README.md", function()
+  it("names fields of perigee that are there", function()
+    local perigee, found = require "perigee", 0
+    for name in models.read "lua/README.md":gmatch "`perigee%.([%a_]+)" do
+      assert.is_not_nil(perigee[name], name)
+      found = found + 1
+    end
+    assert.is_true(found > 10)
   end)
 end)
