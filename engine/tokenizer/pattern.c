@@ -15,10 +15,10 @@ enum { MAX_CODE = 384, MAX_SETS = 64, MAX_RANGES = 16, MAX_NONE = 4, MAX_REPEAT 
 enum { OP_SET, OP_SPLIT, OP_JUMP, OP_AHEAD, OP_NOT_AHEAD, OP_LINE_BEGIN, OP_LINE_END, OP_BEGIN, OP_END, OP_MATCH };
 
 /* A character is in the set if it has one of the flags `any`, or has none of those of one of `none`, or is in a range; or, negated,
- * if not. */
+ * if not. `brackets`: the set is written in them. */
 typedef struct set {
   uint32_t any, none[MAX_NONE], range[MAX_RANGES][2];
-  uint8_t nones, ranges, negated;
+  uint8_t nones, ranges, negated, brackets;
   uint8_t ascii[128]; /* the same for these, found once */
 } set;
 
@@ -35,6 +35,8 @@ struct pattern {
 
 static int has(const set *s, uint32_t c) {
   uint32_t flags = unicode(c)->flags;
+  if (s->brackets && c < 256 && (flags & (UNICODE_NUMBER | UNICODE_DIGIT)) == UNICODE_NUMBER)
+    flags &= ~(uint32_t)UNICODE_WORDS; /* \w is more than [\w] in the reference, by superscripts and fractions of Latin-1 */
   int in = (flags & s->any) != 0;
   for (int i = 0; !in && i < s->nones; i++)
     in = !(flags & s->none[i]);
@@ -83,6 +85,8 @@ static int add_range(parser *s, set *to, uint32_t first, uint32_t last) {
 
 /* A character, and what is its equal where case does not count. */
 static int add_character(parser *s, set *to, uint32_t c) {
+  if (s->fold && c > 127 && unicode(c)->flags & UNICODE_LETTER)
+    return unsupported(s, "a letter beyond ASCII where case does not count");
   TRY(add_range(s, to, c, c));
   uint32_t low = c | 0x20;
   if (!s->fold || low < 'a' || low > 'z' || c > 127)
@@ -194,6 +198,7 @@ static int new_set(parser *s, set **out) {
 }
 
 static int take_class(parser *s, set *to) {
+  to->brackets = 1;
   if (s->at < s->end && *s->at == '^') {
     to->negated = 1;
     s->at++;
@@ -239,6 +244,13 @@ static int take_group(parser *s) {
   return PGEE_OK;
 }
 
+/* Two letters that ß or a ligature is equal to where case does not count. */
+static int are_ligature(uint32_t a, uint32_t b) {
+  a |= 0x20;
+  b |= 0x20;
+  return (a == 's' && (b == 's' || b == 't')) || (a == 'f' && (b == 'f' || b == 'i' || b == 'l'));
+}
+
 static int take_atom(parser *s) {
   set *to = NULL;
   uint32_t flag = 0, c;
@@ -262,6 +274,8 @@ static int take_atom(parser *s) {
   }
   if (c == '\\')
     TRY(take_escape(s, &flag, &negated, &c));
+  if (!flag && s->fold && s->at < s->end && are_ligature(c, (uint8_t)*s->at))
+    return unsupported(s, "letters that one character is equal to where case does not count");
   return flag ? add_property(s, to, flag, negated) : add_character(s, to, c);
 }
 

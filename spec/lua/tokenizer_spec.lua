@@ -118,6 +118,17 @@ describe("A tokenizer", function()
       assert.equal(ids_of("A", "é", "[UNK]"), ids(with(function(d) d.normalizer = cjson.null end), "A é a\1b"))
     end)
 
+    it("has regular expressions whose classes know fewer word characters, as the reference's do", function()
+      local function replaced(regex)
+        return ids(load { ["tokenizer.json"] = definition(function(d)
+          d.normalizer = { type = "Replace", pattern = { Regex = regex }, content = "b" }
+        end) }, "½ a ² é ٣ Ⅷ")
+      end
+      assert.equal(ids_of("b", "b", "b", "b", "b", "b"), replaced "\\w")
+      assert.equal(ids_of("[UNK]", "b", "[UNK]", "b", "b", "b"), replaced "[\\w]")
+      assert.equal(ids_of("b", "a", "b", "é", "[UNK]", "[UNK]"), replaced "[^\\w\\s]")
+    end)
+
     it("takes BertProcessing, another prefix and limit", function()
       local t = load { ["tokenizer.json"] = definition(function(d)
         d.post_processor = { type = "BertProcessing", sep = { "b", ID.b }, cls = { "a", ID.a } }
@@ -197,6 +208,12 @@ describe("A tokenizer", function()
       end,
       ["the regular expression '(a' is not supported: a group without its end at byte 2"] = function(d)
         d.pre_tokenizer = { type = "Split", pattern = { Regex = "(a" }, behavior = "Isolated", invert = false }
+      end,
+      ["'(?i:é)' is not supported: a letter beyond ASCII where case does not count"] = function(d)
+        d.normalizer = { type = "Replace", pattern = { Regex = "(?i:é)" }, content = "" }
+      end,
+      ["'(?i:ass)' is not supported: letters that one character is equal to where case does not count"] = function(d)
+        d.normalizer = { type = "Replace", pattern = { Regex = "(?i:ass)" }, content = "" }
       end,
       ["the behavior of Split is 'Made', expected Removed, Isolated,"] = function(d)
         d.pre_tokenizer = { type = "Split", pattern = { String = "a" }, behavior = "Made", invert = false }
