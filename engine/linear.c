@@ -96,24 +96,52 @@ static const int8_t *half_to_fetch(const int8_t *next, int64_t kblocks, int64_t 
   return next && i < parts ? next + (parts > 1 ? kblocks * NEXT_BYTES * i / (parts - 1) / 64 * 64 : 0) : NULL;
 }
 
-/* Rows first to last of one panel. `next`: the panel that this thread goes on with, or NULL. */
+/* Accumulators of two tiles: one is multiplied while the other's epilogue runs. */
+typedef struct tiles {
+  _Alignas(64) int32_t c[2][MAX_TILE_M * PANEL];
+  int at;
+  tile_pending pending;
+} tiles;
+
+static void tiles_begin(tiles *s) {
+  s->at = 0;
+  s->pending.e = NULL;
+}
+
+/* The last epilogue. */
+static void tiles_end(const tiles *s, const kernels *k) {
+  const tile_pending *p = &s->pending;
+  if (p->e)
+    k->epilogue_s32(p->e, p->c, PANEL, p->t0, p->m, p->n0, p->n);
+}
+
+/* How many tiles for some rows: as few as can be, for each reads the panel, whose time a low one cannot fill. The tallest ones only
+ * where there would be two: an epilogue cannot run beside them. */
+static int64_t tiles_for(const kernels *k, int64_t rows) {
+  int64_t n = rows / k->tile_m, most = n > 2 ? k->tile_m : k->tile_most;
+  return rows > n * most ? n + 1 : n;
+}
+
+/* Rows first to last of one panel, of about one height, but for the last tile's epilogue. `next`: the panel that this thread goes
+ * on with, or NULL. */
 static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last,
-                     const int8_t *next) {
-  _Alignas(64) int32_t c[MAX_TILE_M * PANEL];
+                     const int8_t *next, tiles *s) {
   const pgee_packed *w = a->w;
   const int8_t *b = (const int8_t *)(w->bytes + panel * w->panel_bytes);
-  int64_t kblocks = w->panel_bytes / (64 * PANEL), n0 = panel * PANEL;
-  int n = (int)least(PANEL, w->N - n0);
-  /* As few tiles as can be, of about one height: each reads the panel, whose time a low one cannot fill. */
-  int64_t rows = last - first, tiles = rows / k->tile_m;
-  if (rows > tiles * k->tile_most)
-    tiles++;
-  int m;
+  int64_t kblocks = w->panel_bytes / (64 * PANEL), n0 = panel * PANEL, lda = a->x->stride, count = tiles_for(k, last - first);
+  int n = (int)least(PANEL, w->N - n0), m;
   for (int64_t t = first, i = 0; t < last; t += m, i++) {
-    m = (int)least(round_up((last - t + tiles - i - 1) / (tiles - i), k->tile_grain), last - t);
-    const int8_t *fetch = half_to_fetch(next, kblocks, i, tiles);
-    k->gemm_u8s8(c, (const uint8_t *)a->x->data + t * a->x->stride, a->x->stride, b, kblocks, m, fetch);
-    k->epilogue_s32(e, c, PANEL, t, m, n0, n);
+    m = (int)least(round_up((last - t + count - i - 1) / (count - i), k->tile_grain), last - t);
+    const int8_t *fetch = half_to_fetch(next, kblocks, i, count);
+    const uint8_t *x = (const uint8_t *)a->x->data + t * lda;
+    int32_t *c = s->c[s->at ^= 1];
+    if (k->gemm_u8s8_beside)
+      k->gemm_u8s8_beside(c, x, lda, b, kblocks, m, fetch, &s->pending);
+    else {
+      tiles_end(s, k);
+      k->gemm_u8s8(c, x, lda, b, kblocks, m, fetch);
+    }
+    s->pending = (tile_pending){e, c, t, n0, m, n};
   }
 }
 
@@ -138,9 +166,9 @@ static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogu
 }
 
 static void one_panel(const pgee_linear_args *a, const context *c, const epilogue *e, int64_t panel, int64_t first, int64_t last,
-                      const char *next) {
+                      const char *next, tiles *s) {
   if (a->w->dtype == PGEE_S8)
-    panel_s8(a, c->k, e, panel, first, last, (const int8_t *)next);
+    panel_s8(a, c->k, e, panel, first, last, (const int8_t *)next, s);
   else
     panel_f32(a, c->k, e, panel, first, last, (const float *)(const void *)next, (float *)c->scratch);
 }
@@ -172,12 +200,15 @@ static part part_of(const pgee_linear_args *a, const context *c) {
 
 static void run_own(const pgee_linear_args *a, const context *c, const epilogue *e) {
   part p = part_of(a, c);
+  tiles s;
+  tiles_begin(&s);
   for (int64_t at = p.first, end; at < p.last; at = end) {
     int64_t panel = at / p.rows, row = at % p.rows;
     end = least(p.last, (panel + 1) * p.rows);
     const char *next = end < p.last && !a->w->table ? a->w->bytes + (panel + 1) * a->w->panel_bytes : NULL;
-    one_panel(a, c, e, panel, row, row + end - at, next);
+    one_panel(a, c, e, panel, row, row + end - at, next, &s);
   }
+  tiles_end(&s, c->k);
 }
 
 /* ---- oneDNN ------------------------------------------------------------------------------------------------------- */
@@ -229,16 +260,19 @@ static int multiply_block(const pgee_linear_args *a, int isa, void *c, const rec
 static void run_block(const pgee_linear_args *a, const context *c, const epilogue *e, const rectangle *r) {
   int64_t ld = columns_of(a->w, r);
   int done = multiply_block(a, c->k->isa, c->scratch, r);
+  tiles s;
+  tiles_begin(&s);
   for (int64_t p = r->panel; p < r->panel_end; p++) {
     const char *tile = c->scratch + (p - r->panel) * PANEL * 4;
     int m = (int)(r->row_end - r->row), n = (int)least(PANEL, a->w->N - p * PANEL);
     if (!done)
-      one_panel(a, c, e, p, r->row, r->row_end, NULL);
+      one_panel(a, c, e, p, r->row, r->row_end, NULL, &s);
     else if (a->w->dtype == PGEE_S8)
       c->k->epilogue_s32(e, (const int32_t *)tile, ld, r->row, m, p * PANEL, n);
     else
       c->k->epilogue_f32(e, (const float *)tile, ld, r->row, m, p * PANEL, n);
   }
+  tiles_end(&s, c->k);
 }
 
 static void run_onednn(const pgee_linear_args *a, const context *c, const epilogue *e) {

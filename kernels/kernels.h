@@ -41,6 +41,14 @@ typedef struct epilogue {
   int32_t q_zero, q_lo, q_hi; /* bounds before q_zero is added */
 } epilogue;
 
+/* A tile [m][64] that is multiplied and whose epilogue is still to come; e NULL: there is none. */
+typedef struct tile_pending {
+  const epilogue *e;
+  const int32_t *c;
+  int64_t t0, n0; /* its first row and column */
+  int m, n;
+} tile_pending;
+
 /* How a row of floats becomes u8; see pgee_quantizer. */
 enum { QUANTIZE_NONE = 0, QUANTIZE_STATIC = 1, QUANTIZE_DYNAMIC = 2 };
 typedef struct quantizer {
@@ -103,6 +111,11 @@ typedef struct kernels {
    * would be left over; a number that is no multiple of tile_grain costs as much as the next one that is. */
   int tile_m, tile_most, tile_grain;
   void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next);
+
+  /* The same, and epilogue_s32 of another tile, whose accumulators are not c: spread over the product it costs less. NULL where
+   * there is nothing to win. */
+  void (*gemm_u8s8_beside)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next,
+                           const tile_pending *p);
 
   /* c[m][n] = a[m][k] times b[k][n], one fma chain per output from +0, k ascending. m in 1..tile_m_f32, n in 1..64, rows of ldc,
    * lda, ldb floats, nothing read or written past n or k. next: NULL, or what will be multiplied soon, k * 16 floats (a quarter

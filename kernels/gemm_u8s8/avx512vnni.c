@@ -1,4 +1,4 @@
-/* avx512vnni.c: a tile of up to 6 rows by 64 channels in 24 accumulators; and one of 7.
+/* avx512vnni.c: a tile of up to 6 rows by 64 channels in 24 accumulators; one of 7; and one beside the epilogue of another.
  *
  *                b0        b1        b2        b3       one group of the panel: 4 inputs of 64 channels
  *   row 0 x   | c00 ... | c01 ... | c02 ... | c03 ... |
@@ -9,14 +9,15 @@
  * keeps an array of them in memory. A group is 24 products, so 12 cycles at two a cycle; its 10 loads, two prefetches and
  * the loop fit beside them.
  */
-#include <immintrin.h>
 #include <string.h>
 
+#include "../rows/v16_avx512.h"
+
+#include "../rows/functions.h"
+#include "../rows/rows.h"
 #include "layout.h"
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
-ALWAYS_INLINE __m512i four(const uint8_t *a) {
+INLINE __m512i four(const uint8_t *a) {
   int32_t x;
   memcpy(&x, a, sizeof x);
   return _mm512_set1_epi32(x);
@@ -32,6 +33,17 @@ ALWAYS_INLINE __m512i four(const uint8_t *a) {
     c##i##2 = _mm512_dpbusd_epi32(c##i##2, x, b2); \
     c##i##3 = _mm512_dpbusd_epi32(c##i##3, x, b3); \
   }
+#define GROUP_STEP                                                            \
+  do {                                                                        \
+    _mm_prefetch(next, _MM_HINT_T1);                                          \
+    _mm_prefetch(next + 64, _MM_HINT_T1);                                     \
+    __m512i b0 = _mm512_load_si512(b), b1 = _mm512_load_si512(b + 64);        \
+    __m512i b2 = _mm512_load_si512(b + 128), b3 = _mm512_load_si512(b + 192); \
+    EACH_ROW(STEP);                                                           \
+    a += 4;                                                                   \
+    b += GROUP_BYTES;                                                         \
+    next += NEXT_BYTES / 16;                                                  \
+  } while (0)
 #define STORE(i)                                  \
   if (i < m) {                                    \
     _mm512_store_si512(c + i * 64, c##i##0);      \
@@ -41,19 +53,10 @@ ALWAYS_INLINE __m512i four(const uint8_t *a) {
   }
 
 /* m is a constant in each copy. */
-ALWAYS_INLINE void tile(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next,
-                        const int m) {
+INLINE void tile(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next, const int m) {
   EACH_ROW(ZERO);
-  for (int64_t g = kblocks * 16; g > 0; g--) {
-    _mm_prefetch(next, _MM_HINT_T1);
-    _mm_prefetch(next + 64, _MM_HINT_T1);
-    __m512i b0 = _mm512_load_si512(b), b1 = _mm512_load_si512(b + 64);
-    __m512i b2 = _mm512_load_si512(b + 128), b3 = _mm512_load_si512(b + 192);
-    EACH_ROW(STEP);
-    a += 4;
-    b += GROUP_BYTES;
-    next += NEXT_BYTES / 16;
-  }
+  for (int64_t g = kblocks * 16; g > 0; g--)
+    GROUP_STEP;
   EACH_ROW(STORE);
 }
 
@@ -99,5 +102,113 @@ void gemm_u8s8_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_
   case 5: tile(c, a, lda, b, kblocks, next, 5); break;
   case 6: tile(c, a, lda, b, kblocks, next, 6); break;
   default: tile7(c, a, lda, b, kblocks, next); break;
+  }
+}
+
+/* ---- Beside an epilogue ------------------------------------------------------------------------------------------------ */
+
+/* Products keep two of the core's four units busy, and an epilogue mostly needs the others: sixteen columns of it after every few
+ * groups cost a quarter to two fifths of what they cost on their own. Three registers are left for it, and most constants come from
+ * memory. */
+
+/* What runs so: to float, to u8, by GELU to u8. */
+enum { NONE, TO_F32, TO_U8, GELU_TO_U8 };
+
+INLINE int kind_of(const tile_pending *p, int64_t kblocks) {
+  const epilogue *e = p->e;
+  if (!e || p->n < PANEL || p->m > kblocks * 4 || e->row_zero || e->row_scale || e->residual || !e->y == !e->q)
+    return NONE;
+  if (e->activation == PGEE_IDENTITY)
+    return e->y ? TO_F32 : TO_U8;
+  return e->q && (e->activation == PGEE_GELU || e->activation == PGEE_GELU_TANH) ? GELU_TO_U8 : NONE;
+}
+
+/* Pointers to the tile's first column, and first row of the output. */
+typedef struct beside {
+  const int32_t *c;
+  int rows;
+  const int32_t *offset; /* zero * wsum */
+  const float *scale, *bias, *mul;
+  const float (*pieces)[16];
+  v16 lo, hi;
+  v16i zero;
+  float *y;
+  uint8_t *q;
+  int64_t ld; /* of y or q */
+} beside;
+
+static beside lower(const tile_pending *p, int32_t *offset) {
+  const epilogue *e = p->e;
+  int64_t n = p->n0;
+  for (int k = 0; k < PANEL; k += 16)
+    _mm512_storeu_si512(offset + k, vimul(visplat(e->zero), viload(e->wsum + n + k, 16)));
+  return (beside){
+      .c = p->c,
+      .rows = p->m,
+      .offset = offset,
+      .scale = e->scale + n,
+      .bias = e->bias + n,
+      .mul = e->q ? e->q_mul + n : NULL,
+      .pieces = e->activation == PGEE_GELU ? gelu_erf_pieces : gelu_tanh_pieces,
+      .lo = vsplat((float)e->q_lo),
+      .hi = vsplat((float)e->q_hi),
+      .zero = visplat(e->q_zero),
+      .y = e->y ? e->y + p->t0 * e->ldy + n : NULL,
+      .q = e->q ? e->q + p->t0 * e->ldq + n : NULL,
+      .ld = e->y ? e->ldy : e->ldq,
+  };
+}
+
+/* Columns k to k + 16 of row i, as in rows/body.h. */
+INLINE void finish(const beside *d, int64_t i, int64_t k, const int kind) {
+  v16 v = vfloat(visub(viload(d->c + i * PANEL + k, 16), viload(d->offset + k, 16)));
+  v = vfma(v, vload(d->scale + k, 16), vload(d->bias + k, 16));
+  if (kind == TO_F32) {
+    vstore(d->y + i * d->ld + k, v, 16);
+    return;
+  }
+  if (kind == GELU_TO_U8)
+    v = gelu_pieces(v, d->pieces);
+  store_quantized(d->q + i * d->ld + k, vmul(v, vload(d->mul + k, 16)), d->lo, d->hi, d->zero, 16);
+}
+
+/* m and kind are constants in each copy. */
+INLINE void tile_beside(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next,
+                        const beside *d, const int m, const int kind) {
+  EACH_ROW(ZERO);
+  int64_t each = kblocks * 16 / (4 * d->rows), rest = kblocks * 16 - each * 4 * d->rows;
+  for (int64_t i = 0, k = 0; i < d->rows; i += k == 0) {
+    for (int64_t g = each; g > 0; g--)
+      GROUP_STEP;
+    finish(d, i, k, kind);
+    k = (k + 16) % PANEL;
+  }
+  for (; rest > 0; rest--)
+    GROUP_STEP;
+  EACH_ROW(STORE);
+}
+
+#define BESIDE(m, kind) tile_beside(c, a, lda, b, kblocks, next, &d, m, kind)
+
+void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m,
+                                 const int8_t *next, const tile_pending *p) {
+  int kind = m == 5 || m == 6 ? kind_of(p, kblocks) : NONE;
+  if (kind == NONE) {
+    gemm_u8s8_avx512vnni(c, a, lda, b, kblocks, m, next);
+    if (p->e)
+      epilogue_s32_avx512vnni(p->e, p->c, PANEL, p->t0, p->m, p->n0, p->n);
+    return;
+  }
+  _Alignas(64) int32_t offset[PANEL];
+  beside d = lower(p, offset);
+  if (!next)
+    next = b;
+  switch (m == 5 ? -kind : kind) {
+  case -TO_F32: BESIDE(5, TO_F32); break;
+  case -TO_U8: BESIDE(5, TO_U8); break;
+  case -GELU_TO_U8: BESIDE(5, GELU_TO_U8); break;
+  case TO_F32: BESIDE(6, TO_F32); break;
+  case TO_U8: BESIDE(6, TO_U8); break;
+  default: BESIDE(6, GELU_TO_U8); break;
   }
 }

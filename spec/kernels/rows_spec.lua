@@ -11,6 +11,7 @@ local C = require("spec.support.native").cdef [[
     uint32_t seed;
     int step;
     int in_place;
+    int beside;
   } rows_case;
   int spec_rows_equal(int isa, const rows_case *c, int corrupt, char *why, int64_t bytes);
   uint64_t spec_rows_digest(int isa, const rows_case *c, uint64_t h);
@@ -131,6 +132,19 @@ describe("row operators", function()
           f()
         end)
       end
+
+      check("equal the reference beside a product, whatever their rows", function()
+        each({
+          op = EPILOGUE_S32, fill = { ORDINARY, EXTREME }, width = { 63, 64 }, first = 64, rows = { 1, 6, 7, 13 },
+          beside = { 4, 5, 6, 7 }, activation = { C.PGEE_IDENTITY, C.PGEE_GELU, C.PGEE_GELU_TANH, C.PGEE_RELU }, y = { 0, 1 },
+          mode = { NONE, STATIC },
+        }, function(case)
+          if case.y + case.mode > 0 then
+            assert(equal(isa, case))
+          end
+        end)
+        assert.is_false((equal(isa, { op = EPILOGUE_S32, width = 64, rows = 6, beside = 6, mode = STATIC }, true)))
+      end)
 
       check("equal the reference at every width", function()
         variants({ rows = 2, width = NARROW, fill = ORDINARY }, function(case)

@@ -115,8 +115,9 @@ PUBLIC double spec_bench_gemm_f32(int isa, int64_t rows, int64_t K, int64_t pane
 
 /* ---- What goes with them ------------------------------------------------------------------------------------------ */
 
-/* A tile of 6 by 64. */
-PUBLIC double spec_bench_epilogue(int isa, int integer, int activation, int per_row, int quantized, int tries) {
+/* A tile of 6 by 64. K: 0, or what it adds to a product of another tile that it runs beside, the panel in the cache. */
+PUBLIC double spec_bench_epilogue(int isa, int integer, int activation, int per_row, int quantized, int64_t K, int tries) {
+  const kernels *k = kernels_for(isa);
   block c = block_filled(384, ORDINARY, 1), v = block_filled(64, ORDINARY, 2), rows = block_filled(6, ORDINARY, 3);
   _Alignas(64) float y[384];
   _Alignas(64) uint8_t q[384];
@@ -136,10 +137,21 @@ PUBLIC double spec_bench_epilogue(int isa, int integer, int activation, int per_
   double cycles;
   for (int i = 0; i < 384 && integer; i++)
     c.i[i] = i - 192;
-  if (integer)
-    MEASURE(50, kernels_for(isa)->epilogue_s32(&e, c.i, 64, 0, 6, 0, 64));
+  if (K > 0 && k->gemm_u8s8_beside) {
+    weights b = weights_new(K * PANEL, 0);
+    block a = block_bytes(6 * K);
+    _Alignas(64) int32_t product[6 * PANEL];
+    const int8_t *panel = (const int8_t *)b.base;
+    tile_pending p = {.e = &e, .c = c.i, .m = 6, .n = PANEL};
+    MEASURE(20, k->gemm_u8s8(product, a.u, K, panel, K / 64, 6, NULL));
+    double alone = cycles;
+    MEASURE(20, k->gemm_u8s8_beside(product, a.u, K, panel, K / 64, 6, NULL, &p));
+    cycles -= alone;
+    block_free(a), free(b.base);
+  } else if (integer)
+    MEASURE(50, k->epilogue_s32(&e, c.i, 64, 0, 6, 0, 64));
   else
-    MEASURE(50, kernels_for(isa)->epilogue_f32(&e, c.f, 64, 0, 6, 0, 64));
+    MEASURE(50, k->epilogue_f32(&e, c.f, 64, 0, 6, 0, 64));
   block_free(c), block_free(v), block_free(rows);
   return cycles;
 }

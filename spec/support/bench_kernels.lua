@@ -17,7 +17,7 @@ local native = require("spec.support.native").cdef [[
   double spec_bench_gigahertz(void);
   double spec_bench_gemm_u8s8(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries);
   double spec_bench_gemm_f32(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries);
-  double spec_bench_epilogue(int isa, int integer, int activation, int per_row, int quantized, int tries);
+  double spec_bench_epilogue(int isa, int integer, int activation, int per_row, int quantized, int64_t K, int tries);
   double spec_bench_rows(int isa, int normed, int64_t width, int mode, int tries);
   double spec_bench_attention(int isa, int64_t S, int64_t D, int64_t heads, int tries);
   double spec_bench_attention_u8s8(int isa, int64_t S, int64_t D, int64_t heads, int tries);
@@ -76,9 +76,11 @@ end
 local function each_epilogue(f)
   for i, activation in ipairs(ACTIVATIONS) do
     for _, case in ipairs(EPILOGUES) do
-      f(("epilogue s32 %s, activation %s"):format(case[1], activation), function(isa)
-        return native.spec_bench_epilogue(isa, 1, i - 1, case[2], case[3], 200)
-      end, { elements = 6 * 64 })
+      for _, K in ipairs { 0, 384 } do
+        f(("epilogue s32 %s%s, activation %s"):format(case[1], K > 0 and " beside a product" or "", activation), function(isa)
+          return native.spec_bench_epilogue(isa, 1, i - 1, case[2], case[3], K, 200)
+        end, { elements = 6 * 64 })
+      end
     end
   end
 end

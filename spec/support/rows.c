@@ -4,6 +4,7 @@
 
 #include "../../kernels/rows/v16_ref.h"
 
+#include "../../kernels/gemm_u8s8/layout.h"
 #include "../../kernels/rows/functions.h"
 
 enum { EPILOGUE_S32 = 0, EPILOGUE_F32, NORM, QUANTIZE, RANGE, EMBED, POOL, UNIT, MINMAX };
@@ -18,6 +19,7 @@ typedef struct rows_case {
   uint32_t seed;
   int step;     /* rows (and columns of a tile) taken at a time; 0: all at once */
   int in_place; /* y is 1 the residual, 2 x */
+  int beside;   /* the epilogue of s32 runs beside a product of so many rows; 0: on its own */
 } rows_case;
 
 typedef struct rows_result {
@@ -85,6 +87,29 @@ static float *place(const rows_case *c, const rows_input *i, const rows_result *
   return c->in_place == 1 ? i->residual.f : c->in_place == 2 ? i->x.f : r->y.f;
 }
 
+/* The epilogue of one tile beside a product of c->beside rows, which goes into `product`; one after the other where an ISA does not
+ * do it at once. */
+static void run_beside(const kernels *k, const rows_case *c, const tile_pending *given, int64_t ld, int32_t *product) {
+  enum { K = 384 };
+  _Alignas(64) int32_t tile[MAX_ROWS * PANEL] = {0}, sums[8 * PANEL];
+  _Alignas(64) int8_t weights[K * PANEL];
+  uint8_t a[8 * K];
+  uint32_t seed = c->seed;
+  tile_pending p = *given;
+  for (int i = 0; i < K * PANEL; i++)
+    weights[i] = (int8_t)draw(&seed), a[i % (8 * K)] = (uint8_t)draw(&seed);
+  for (int t = 0; t < p.m; t++)
+    memcpy(tile + t * PANEL, p.c + t * ld, (size_t)p.n * 4);
+  p.c = tile;
+  if (k->gemm_u8s8_beside)
+    k->gemm_u8s8_beside(sums, a, K, weights, K / 64, c->beside, NULL, &p);
+  else {
+    gemm_u8s8_ref(sums, a, K, weights, K / 64, c->beside, NULL);
+    k->epilogue_s32(p.e, tile, PANEL, p.t0, p.m, p.n0, p.n);
+  }
+  memcpy(product, sums, (size_t)c->beside * PANEL * 4);
+}
+
 static void run_epilogue(const kernels *k, const rows_case *c, const rows_input *i, const rows_result *r, int64_t ld) {
   epilogue e = {.scale = i->gamma.f,
                 .bias = i->beta.f,
@@ -107,7 +132,9 @@ static void run_epilogue(const kernels *k, const rows_case *c, const rows_input 
     for (int64_t n = c->first, w = c->step ? 5 * c->step : 64; n < c->first + c->width; n += w) {
       int rows = (int)(c->rows - t < m ? c->rows - t : m),
           width = (int)(c->first + c->width - n < w ? c->first + c->width - n : w);
-      if (c->op == EPILOGUE_S32)
+      if (c->op == EPILOGUE_S32 && c->beside)
+        run_beside(k, c, &(tile_pending){&e, i->x.i + t * ld + n, t, n, rows, width}, ld, r->other.i);
+      else if (c->op == EPILOGUE_S32)
         k->epilogue_s32(&e, i->x.i + t * ld + n, ld, t, rows, n, width);
       else
         k->epilogue_f32(&e, i->x.f + t * ld + n, ld, t, rows, n, width);
