@@ -57,7 +57,7 @@ demo:
 	@sh .ci/deps model
 	@$(MAKE_ALL) lib
 	@sh .ci/fetch model build/demo/all-MiniLM-L6-v2
-	PERIGEE_LIB=$(abspath $(LIB)) $(LUAJIT) recipes/bert_static.lua
+	PERIGEE_LIB="$(abspath $(LIB))" $(LUAJIT) recipes/bert_static.lua
 
 ## make models     fetches larger checkpoints that specs and recipes use where they are: all-mpnet-base-v2, multilingual-e5-small
 models:
@@ -71,7 +71,7 @@ test:
 	@$(MAKE_ALL) specs
 
 specs: $(LIB) $(SPECLIB)
-	PERIGEE_LIB=$(abspath $(SPECLIB)) busted --lua=$(LUAJIT) $(BUSTED_FLAGS) $(SPEC)
+	PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) $(BUSTED_FLAGS) $(SPEC)
 
 ## make deps       installs what is missing: Debian packages as root, else it prints the command
 deps:
@@ -138,7 +138,7 @@ hard:
 
 hard-run: $(BUILD)/bin/luajit $(BUILD)/hard_threads $(SPECLIB)
 	$(BUILD)/hard_threads
-	PATH=$(abspath $(BUILD)/bin):$$PATH PERIGEE_LIB=$(abspath $(SPECLIB)) PERIGEE_HARD=1 \
+	PATH="$(abspath $(BUILD)/bin)":$$PATH PERIGEE_LIB="$(abspath $(SPECLIB))" PERIGEE_HARD=1 \
 	  luajit spec/support/hard_busted.lua $(BUSTED_FLAGS) $(SPEC)
 
 $(BUILD)/bin/luajit: $(BUILD)/obj/spec/support/hard_host.o
@@ -165,12 +165,12 @@ exact: $(EXACT)
 $(EXACT): exact-%:
 	@sh .ci/deps lint
 	@$(MAKE_ALL) CC=$(word 1,$(subst -, ,$*)) OPT=-$(word 2,$(subst -, ,$*)) BUILD=build/exact/$* lib
-	PERIGEE_LIB=$(abspath build/exact/$*/libperigee.so) PERIGEE_CACHE=$(abspath build/cache) $(LUAJIT) spec/golden/exact.lua
+	PERIGEE_LIB="$(abspath build/exact/$*/libperigee.so)" PERIGEE_CACHE="$(abspath build/cache)" $(LUAJIT) spec/golden/exact.lua
 
 ## make kills      killed 200 times: recipes/pipe.lua, which ends complete and nothing twice; saving, which leaves old or new
 kills: $(LIB) $(SPECLIB)
-	PERIGEE_KILLS=200 PERIGEE_LIB=$(abspath $(SPECLIB)) busted --lua=$(LUAJIT) --filter=where.it.stopped spec/lua/pipe_spec.lua
-	PERIGEE_KILLS=200 PERIGEE_LIB=$(abspath $(SPECLIB)) busted --lua=$(LUAJIT) --filter=is.killed spec/lua/artifact_process_spec.lua
+	PERIGEE_KILLS=200 PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) --filter=where.it.stopped spec/lua/pipe_spec.lua
+	PERIGEE_KILLS=200 PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) --filter=is.killed spec/lua/artifact_process_spec.lua
 
 ## make quality    what INT8 costs on the data sets of ../shared: whole sets, scores with intervals, speed; six minutes
 quality: export PERIGEE_QUALITY := 1
@@ -185,7 +185,7 @@ CPU := 0
 
 ## make bench-kernels  every kernel of every ISA on the shapes of models, beside the figures of the run before; CPU=1 another core
 bench-kernels: $(LIB) $(SPECLIB)
-	PERIGEE_LIB=$(abspath $(SPECLIB)) taskset -c $(CPU) $(LUAJIT) spec/support/bench_kernels.lua --save build/bench/kernels.json
+	PERIGEE_LIB="$(abspath $(SPECLIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_kernels.lua --save build/bench/kernels.json
 
 ## make bench-peers    times models beside other libraries, which it installs into build/peers; ROWS='minilm:1x32' some
 bench-peers: $(LIB) build/peers/installed
@@ -193,16 +193,16 @@ bench-peers: $(LIB) build/peers/installed
 
 ## make bench-tokenizers  tokenizers beside the tokenizers package, one thread, texts of ../shared
 bench-tokenizers: $(LIB) build/peers/installed
-	PERIGEE_LIB=$(abspath $(LIB)) taskset -c $(CPU) build/peers/bin/python spec/support/bench_tokenizers.py
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) build/peers/bin/python spec/support/bench_tokenizers.py
 
 ## make bench-mixed    the same on texts of mixed lengths, of STS-B and XQuAD in ../shared: SENTENCES=256 and PAIRS=32 of them
 SENTENCES := 256
 PAIRS := 32
 DATA := $(or $(PERIGEE_SHARED),../shared)/data
 bench-mixed: $(LIB) build/peers/installed
-	PERIGEE_LIB=$(abspath $(LIB)) $(LUAJIT) spec/support/lengths.lua build/demo/all-MiniLM-L6-v2 $(DATA)/stsb/sts-test.csv \
+	PERIGEE_LIB="$(abspath $(LIB))" $(LUAJIT) spec/support/lengths.lua build/demo/all-MiniLM-L6-v2 $(DATA)/stsb/sts-test.csv \
 	  | head -n $(SENTENCES) > build/peers/stsb
-	PERIGEE_LIB=$(abspath $(LIB)) $(LUAJIT) spec/support/lengths.lua build/demo/all-MiniLM-L6-v2 $(DATA)/xquad/xquad.en.json 384 \
+	PERIGEE_LIB="$(abspath $(LIB))" $(LUAJIT) spec/support/lengths.lua build/demo/all-MiniLM-L6-v2 $(DATA)/xquad/xquad.en.json 384 \
 	  | head -n $(PAIRS) > build/peers/xquad
 	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py minilm bert-base --mixed build/peers/stsb,build/peers/xquad \
 	  --peers onnxruntime-int8,openvino-int8,ctranslate2-int8 --modes static --rounds 3 $(ROWS)
@@ -212,19 +212,19 @@ TEXTS := 20000
 differential: $(LIB) build/peers/installed
 	build/peers/bin/pip install --quiet sentencepiece protobuf
 	for script in differential differential_frame differential_shared differential_unigram; do \
-	  PERIGEE_LIB=$(abspath $(LIB)) build/peers/bin/python spec/golden/tokenizer/$$script.py --texts $(TEXTS) || exit 1; done
+	  PERIGEE_LIB="$(abspath $(LIB))" build/peers/bin/python spec/golden/tokenizer/$$script.py --texts $(TEXTS) || exit 1; done
 
 ## make bench-cliffs   whether one token more costs much more: MiniLM, 8 to 4096 tokens
 bench-cliffs: $(LIB)
-	PERIGEE_LIB=$(abspath $(LIB)) taskset -c $(CPU) $(LUAJIT) spec/support/bench_cliffs.lua
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_cliffs.lua
 
 ## make bench-pipe     what recipes/pipe.lua costs beside the engine alone, on SST-2's training texts; TEXTS=4000 on some
 bench-pipe: $(LIB)
-	PERIGEE_LIB=$(abspath $(LIB)) taskset -c $(CPU) $(LUAJIT) spec/support/bench_pipe.lua $(TEXTS)
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_pipe.lua $(TEXTS)
 
 ## make bench-open     from the start of a process to its first answer, by artifacts of three models
 bench-open: $(LIB)
-	PERIGEE_LIB=$(abspath $(LIB)) taskset -c $(CPU) $(LUAJIT) spec/support/bench_open.lua
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_open.lua
 
 build/peers/installed: spec/support/peers.txt
 	python3 -m venv build/peers
@@ -252,7 +252,7 @@ $(BUILD)/embed/host: recipes/embed/host.c $(LIB)
 
 ## make spark      recipes/cluster/spark.py on a local cluster, of which a worker is killed; installs PySpark, which needs Java
 spark: $(LIB) build/spark/installed
-	PATH=$(abspath build/spark/bin):$$PATH PERIGEE_LIB=$(abspath $(LIB)) build/spark/bin/python spec/support/spark.py \
+	PATH="$(abspath build/spark/bin):$$PATH" PERIGEE_LIB="$(abspath $(LIB))" build/spark/bin/python spec/support/spark.py \
 	  spec/golden/checkpoints/embedder
 
 build/spark/installed: spec/support/spark.txt
