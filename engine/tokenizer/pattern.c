@@ -372,6 +372,20 @@ static void fill_ascii(pattern *p) {
       p->sets[i].ascii[c] = (uint8_t)has(&p->sets[i], c);
 }
 
+/* Whether a match may be reached from an instruction on without a character, whatever the text is. */
+static int may_be_empty(const pattern *p, int pc, uint8_t *seen) {
+  const instruction *i = &p->code[pc];
+  if (seen[pc] || i->op == OP_SET)
+    return 0;
+  seen[pc] = 1;
+  switch (i->op) {
+  case OP_MATCH: return 1;
+  case OP_JUMP: return may_be_empty(p, pc + i->x, seen);
+  case OP_SPLIT: return may_be_empty(p, pc + i->x, seen) || may_be_empty(p, pc + i->y, seen);
+  }
+  return may_be_empty(p, pc + 1, seen);
+}
+
 int pattern_new(pattern **out, const char *text, int64_t bytes) {
   pattern *p = mem_new(sizeof *p);
   if (!p)
@@ -382,10 +396,10 @@ int pattern_new(pattern **out, const char *text, int64_t bytes) {
     status = unsupported(&s, "a bracket without its beginning");
   if (status == PGEE_OK)
     status = emit(&s, OP_MATCH, 0, 0);
-  int64_t begin, end;
+  uint8_t seen[MAX_CODE] = {0};
+  if (status == PGEE_OK && may_be_empty(p, 0, seen))
+    status = unsupported(&s, "it may match the empty string");
   fill_ascii(p);
-  if (status == PGEE_OK && pattern_next(p, "", 0, 0, &begin, &end))
-    status = unsupported(&s, "it matches the empty string");
   if (status == PGEE_OK)
     *out = p;
   else

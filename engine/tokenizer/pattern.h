@@ -9,7 +9,7 @@
 
 typedef struct pattern pattern;
 
-/* PGEE_UNSUPPORTED names what is not understood; a pattern that matches the empty string is not. */
+/* PGEE_UNSUPPORTED names what is not understood; a pattern that may match the empty string is not. */
 int pattern_new(pattern **out, const char *text, int64_t bytes);
 void pattern_free(pattern *p);
 /* The first match in text[at] to text[bytes - 1]; what stands before `at` is seen by ^. 0 if there is none. */
