@@ -432,8 +432,8 @@ local function check_folder(dir)
   end
 end
 
---- What a folder says about its tokenizer, for one that need not hold config.json and weights: of the methods it has those that are
--- about the tokenizer.
+--- What a folder says about its tokenizer, for one that need not hold config.json and weights: of the methods it has those
+-- that are about the tokenizer.
 function M.tokenizer(dir)
   check_folder(dir)
   local self = setmetatable({ dir = dir, files = {} }, Checkpoint)

@@ -72,8 +72,8 @@ describe("The reference's answers", function()
   end
   local beside = python and it or pending
   beside("of tokenizers and texts made up on the spot", function()
-    local command = ("PERIGEE_LIB='%s' '%s' spec/golden/tokenizer/differential_frame.py --texts 600 --round 20 --seed 7 2>&1"):format(
-      os.getenv "PERIGEE_LIB", python)
+    local command = ("PERIGEE_LIB='%s' '%s' %s --texts 600 --round 20 --seed 7 2>&1"):format(os.getenv "PERIGEE_LIB", python,
+      "spec/golden/tokenizer/differential_frame.py")
     local said = assert(io.popen(command)):read "*a"
     assert.matches("600 texts, %d+ of which the package answers, all equal", said)
   end)
