@@ -219,14 +219,22 @@ int spec_callers(pgee_workspace **workspaces, int count, const pgee_batch *batch
   return wrong;
 }
 
-/* An OS thread that runs phases without end, so that others find the team busy or fork in the middle of one. */
+/* An OS thread that runs phases without end, so that others find the team busy or fork in the middle of one: on a single CPU, too,
+ * since a phase gives it away for a while. */
 static _Atomic int busy_on;
 static pthread_t busy_thread;
 
+static void dawdle(void *work, const context *c) {
+  int64_t count = 10;
+  (void)work;
+  wait_only(&count, c);
+  usleep(100);
+  wait_only(&count, c);
+}
+
 static void *keep_busy(void *unused) {
-  int64_t count = 20;
   while (busy_on)
-    team_run(wait_only, &count, 0, NULL, NULL, 0);
+    team_run(dawdle, NULL, 0, NULL, NULL, 0);
   return unused;
 }
 
