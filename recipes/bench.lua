@@ -16,6 +16,7 @@ local cjson = require "cjson"
 local common = require "common"
 local ffi = require "ffi"
 local inputs = require "perigee.inputs"
+local options = require "perigee.options"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
 local random = require "perigee.random"
@@ -35,14 +36,9 @@ local function positive(text)
 end
 
 local function arguments()
-  local names = {}
-  for name in pairs(random.configs) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
   local parser = argparse("bench", "Times a model and compares it with what the CPU can do.")
   parser:argument("model", "Folder of a Hugging Face checkpoint"):args "?"
-  parser:option("--random", "Random weights of this shape instead"):choices(names)
+  parser:option("--random", "Random weights of this shape instead"):choices(options.names(random.configs))
   parser:option("--mode", "Precision of the linears", "static"):choices { "f32", "static", "dynamic" }
   parser:option("--batch", "Texts in a batch. Default: 1", 1, common.count)
   parser:option("--tokens", "Tokens of each. Default: 128, or all positions if those are fewer", nil, common.count)

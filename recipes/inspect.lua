@@ -9,6 +9,7 @@ package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lu
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
 local argparse = require "argparse"
 local json = require "perigee.json"
+local options = require "perigee.options"
 local perigee = require "perigee"
 local report = require "perigee.report"
 
@@ -79,15 +80,6 @@ end
 
 ---- Printing ----------------------------------------------------------------------------------------------------------
 
-local function sorted(t)
-  local keys = {}
-  for key in pairs(t) do
-    keys[#keys + 1] = key
-  end
-  table.sort(keys)
-  return keys
-end
-
 local function cell(pattern, value)
   return value ~= nil and pattern:format(value) or "-"
 end
@@ -117,7 +109,7 @@ end
 
 local function print_tensors(info)
   local rows = { { "tensor ", "type ", "shape ", "bytes", "CRC-32 " } }
-  for _, name in ipairs(sorted(info.tensors)) do
+  for _, name in ipairs(options.names(info.tensors)) do
     local t = info.tensors[name]
     rows[#rows + 1] = { name, t.dtype, table.concat(t.shape, " x "), ("%d"):format(t.bytes), t.checksum or "-" }
   end

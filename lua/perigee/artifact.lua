@@ -246,15 +246,7 @@ end
 
 local function select_kernels(self, given)
   options.method(self, "select")
-  local chosen = { fresh = true }
-  for key, value in pairs(given or {}) do
-    chosen[key] = value
-  end
-  local weights = {}
-  for _, linear in ipairs(self:runner(self.task).lowered.linears) do
-    weights[#weights + 1] = linear.args.w.dtype == "s8" and linear.args.w or nil
-  end
-  self.choices = require("perigee.passes.select").run(weights, chosen)
+  self.choices = require("perigee.passes.select").anew(self:runner(self.task).lowered, given)
   self:release_runners()
   return self.choices
 end

@@ -2,6 +2,7 @@
 --
 --   config:integer("hidden_size", 1, 32768)   checks the key and makes it config.hidden_size
 local json = require "perigee.json"
+local options = require "perigee.options"
 
 local methods = {}
 local Config = { __index = methods }
@@ -55,11 +56,7 @@ end
 function methods:choice(key, allowed, default)
   local value = value_of(self, key, default)
   if type(value) ~= "string" or not allowed[value] then
-    local names = {}
-    for name in pairs(allowed) do
-      names[#names + 1] = name
-    end
-    table.sort(names)
+    local names = options.names(allowed)
     self:fail(key, table.concat(names, ", ") .. require("perigee.settings").hint(value, names))
   end
   self[key] = value

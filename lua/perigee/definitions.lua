@@ -11,6 +11,7 @@
 --   classifier, spans, tags, fill        heads, each (g, config, weights, x): logits [B][labels], [T][2], [T][labels], [R][V]
 --   prefix                               what the encoder is called inside a model with a head; default: the model_type
 local json = require "perigee.json"
+local options = require "perigee.options"
 local settings = require "perigee.settings"
 
 local definitions = {}
@@ -30,12 +31,7 @@ local NEEDED = { check = true, encoder = true }
 
 --- The model types that have one, a sorted list.
 function definitions.names()
-  local names = {}
-  for name in pairs(known) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  return names
+  return options.names(known)
 end
 
 --- Makes checkpoints of that model_type known to perigee.load; one that was known is replaced, with nil it is forgotten. Other

@@ -135,12 +135,7 @@ end
 local function check_keys(input, known, where)
   for key in pairs(input) do
     if not known[key] then
-      local names = {}
-      for name in pairs(known) do
-        names[#names + 1] = name
-      end
-      table.sort(names)
-      fail(where, "unknown key %q; expected %s", tostring(key), table.concat(names, " and "))
+      fail(where, "unknown key %q; expected %s", tostring(key), table.concat(options.names(known), " and "))
     end
   end
 end

@@ -59,18 +59,21 @@ function M.list(path)
   return read(path, "[", "a list")
 end
 
--- The shortest digits that read back as the same number.
-local function digits(number)
-  if number % 1 == 0 and math.abs(number) < 2 ^ 53 then
-    return ("%.0f"):format(number)
-  end
+--- The shortest digits that read back as the same number; nil for NaN.
+function M.shortest(number)
   for precision = 1, 17 do
     local text = ("%." .. precision .. "g"):format(number)
     if tonumber(text) == number then
       return text
     end
   end
-  error("JSON has no " .. tostring(number), 0)
+end
+
+local function digits(number)
+  if number % 1 == 0 and math.abs(number) < 2 ^ 53 then
+    return ("%.0f"):format(number)
+  end
+  return M.shortest(number) or error("JSON has no " .. tostring(number), 0)
 end
 
 local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\" }

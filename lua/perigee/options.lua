@@ -3,13 +3,18 @@ local pgee = require "perigee.ffi"
 
 local M = {}
 
-local function names(known)
+--- The keys of a table as texts, in order.
+function M.names(known)
   local list = {}
   for name in pairs(known) do
     list[#list + 1] = tostring(name)
   end
   table.sort(list)
-  return table.concat(list, ", ")
+  return list
+end
+
+local function names(known)
+  return table.concat(M.names(known), ", ")
 end
 
 --- `given` if it is a table whose keys are all keys of `known`, an empty table if it is nil, else an error. Blames as check of

@@ -326,18 +326,7 @@ end
 
 local function select_kernels(q, given)
   options.method(q, "select")
-  if given ~= nil and type(given) ~= "table" then
-    error(("select: the options are %s, expected a table"):format(pgee.describe(given)), 0)
-  end
-  local chosen = { fresh = true }
-  for key, value in pairs(given or {}) do
-    chosen[key] = value
-  end
-  local weights = {}
-  for _, linear in ipairs(q:runner(q.model.task).lowered.linears) do
-    weights[#weights + 1] = linear.node.packed
-  end
-  q[OWN].choices = selection.run(weights, chosen)
+  q[OWN].choices = selection.anew(q:runner(q.model.task).lowered, given)
   apply(q, q.settings, q.runners)
   return q.choices
 end

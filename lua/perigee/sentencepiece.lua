@@ -270,14 +270,6 @@ local function model(m, vocab, unk)
   return { type = "Unigram", vocab = vocab, unk_id = unk, byte_fallback = m.trainer.byte_fallback or false }
 end
 
-local function with_defaults(special, defaults)
-  local all = {}
-  for key, text in pairs(defaults) do
-    all[key] = special[key] or text
-  end
-  return all
-end
-
 local FAIRSEQ = { bos_token = "<s>", eos_token = "</s>", sep_token = "</s>", cls_token = "<s>", unk_token = "<unk>",
   pad_token = "<pad>", mask_token = "<mask>" }
 
@@ -296,12 +288,12 @@ end
 local FORMS = {}
 
 function FORMS.XLMRobertaTokenizer(m, special)
-  local s = with_defaults(special, FAIRSEQ)
+  local s = added.with_defaults(special, FAIRSEQ)
   return fairseq(m, s, { { s.bos_token }, { s.pad_token }, { s.eos_token }, { s.unk_token } }, 3)
 end
 
 function FORMS.CamembertTokenizer(m, special)
-  local s = with_defaults(special, FAIRSEQ)
+  local s = added.with_defaults(special, FAIRSEQ)
   local before = { { "<s>NOTUSED" }, { s.pad_token }, { "</s>NOTUSED" }, { s.unk_token }, { "<unk>NOTUSED", -100 } }
   return fairseq(m, s, before, 1)
 end
@@ -310,7 +302,7 @@ local XLNET = { bos_token = "<s>", eos_token = "</s>", sep_token = "<sep>", cls_
   pad_token = "<pad>", mask_token = "<mask>" }
 
 function FORMS.XLNetTokenizer(m, special)
-  local s, vocab = with_defaults(special, XLNET), vocabulary(m, {}, 0, {})
+  local s, vocab = added.with_defaults(special, XLNET), vocabulary(m, {}, 0, {})
   local steps = {
     { type = "Replace", pattern = { String = "``" }, content = '"' },
     { type = "Replace", pattern = { String = "''" }, content = '"' },

@@ -18,6 +18,8 @@
 --
 -- A pattern is the name of a linear or of a site, or has * (any characters) and ? (one character) in it. A site's name is closer
 -- than a linear's, a name closer than a pattern, a long pattern closer than a short one.
+local json = require "perigee.json"
+
 local settings = {}
 
 --- The alphas that lose least over the checkpoints they were measured on (lua/README.md has the table).
@@ -564,19 +566,9 @@ function Settings.__newindex(_, key)
   error(("settings are immutable: %s cannot be assigned; make new ones with settings.with"):format(tostring(key)), 2)
 end
 
--- The shortest digits that read back as the same number.
-local function digits(number)
-  for precision = 1, 17 do
-    local text = ("%." .. precision .. "g"):format(number)
-    if tonumber(text) == number then
-      return text
-    end
-  end
-end
-
 local function literal(value)
   if type(value) == "number" then
-    return digits(value)
+    return json.shortest(value)
   elseif type(value) ~= "table" then
     return show(value)
   end

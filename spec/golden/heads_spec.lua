@@ -113,14 +113,8 @@ describe("a model that a script registers", function()
     local model, sequences = perigee.load(path), golden.read(path)
     local layers, batch = model:layers(golden.ids(sequences))
     for i, s in ipairs(sequences) do
-      local report, rows = compare.report "prelayernorm", {}
-      for j, row in ipairs(s.rows) do
-        rows[j] = batch.starts[i - 1] + row
-      end
-      for j, layer in ipairs(layers) do
-        local what = j == 1 and "embedding" or "layer." .. (j - 2)
-        report:stage(what, compare.rows(layer, rows), s.get(what))
-      end
+      local report = compare.report "prelayernorm"
+      golden.compare_layers(report, layers, batch, i, s)
       assert(report:finish())
     end
     for _, head in ipairs(HEADS) do

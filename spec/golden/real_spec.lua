@@ -126,14 +126,8 @@ describe("all-mpnet-base-v2", function()
     local layers, batch = model:layers(given)
     local vectors = model:embed(given)
     for i, s in ipairs(sequences) do
-      local report, rows = compare.report(("mpnet, text %d of %d tokens"):format(i, #s.ids)), {}
-      for j, row in ipairs(s.rows) do
-        rows[j] = batch.starts[i - 1] + row
-      end
-      for j, layer in ipairs(layers) do
-        local what = j == 1 and "embedding" or "layer." .. (j - 2)
-        report:stage(what, compare.rows(layer, rows), s.get(what))
-      end
+      local report = compare.report(("mpnet, text %d of %d tokens"):format(i, #s.ids))
+      golden.compare_layers(report, layers, batch, i, s)
       report:stage("embed", vectors[i], s.get "embed")
       assert(report:finish())
     end

@@ -1,5 +1,6 @@
 --- Golden: what the reference library computed of a checkpoint. spec/golden/make_models.py says what is in values.safetensors.
 local cjson = require "cjson"
+local compare = require "spec.support.compare"
 local models = require "spec.support.models"
 local safetensors = require "perigee.safetensors"
 
@@ -29,6 +30,23 @@ function golden.read(folder)
     end
   end
   return list
+end
+
+--- The kept rows of sequence i, s, of a batch in a tensor of all its tokens.
+function golden.rows(tensor, batch, i, s)
+  local rows = {}
+  for j, row in ipairs(s.rows) do
+    rows[j] = batch.starts[i - 1] + row
+  end
+  return compare.rows(tensor, rows)
+end
+
+--- Puts the embeddings and every layer of sequence i, s, beside the reference's in a report of spec.support.compare.
+function golden.compare_layers(report, layers, batch, i, s)
+  for j, layer in ipairs(layers) do
+    local what = j == 1 and "embedding" or "layer." .. (j - 2)
+    report:stage(what, golden.rows(layer, batch, i, s), s.get(what))
+  end
 end
 
 --- The sequences as inputs.

@@ -2,6 +2,7 @@
 -- or by a known shape.
 local pgee = require "perigee.ffi"
 local json = require "perigee.json"
+local options = require "perigee.options"
 
 local columns = {}
 
@@ -233,11 +234,7 @@ function columns.of_objects(list, given, path)
   local found
   for _, row in ipairs(list) do
     if not found then
-      local names = {}
-      for name in pairs(row.object) do
-        names[#names + 1] = tostring(name)
-      end
-      table.sort(names)
+      local names = options.names(row.object)
       found = by_name(names, given, path, row.line)
       if not found.text then
         fail(path, row.line, "there is no text among %s; --text names it", names_of(names))

@@ -1,6 +1,7 @@
 --- Formats: files that data sets come in which are no tables. Each reader takes a file's text, or what it was decoded to, and
 -- gives a set; errors name file and line, or the question.
 local json = require "perigee.json"
+local options = require "perigee.options"
 local rows = require "perigee.evaluate.rows"
 
 local formats = {}
@@ -202,11 +203,7 @@ end
 function formats.parts(object, path, given)
   local part = given.part or "test"
   if type(object[part]) ~= "table" then
-    local names = {}
-    for name in pairs(object) do
-      names[#names + 1] = tostring(name)
-    end
-    table.sort(names)
+    local names = options.names(object)
     error(("%s has no part '%s', only %s (--part)"):format(path, part, table.concat(names, ", ")), 0)
   end
   local set = new_set(path, "label", "parts of text and label")

@@ -241,6 +241,19 @@ function selection.run(weights, given)
   return result
 end
 
+--- For a model's select: the same for the INT8 linears of a lowered graph, timed anew unless `given` says otherwise.
+function selection.anew(lowered, given)
+  local chosen = { fresh = true }
+  for key, value in pairs(options.check(given, KNOWN, "select", -2)) do
+    chosen[key] = value
+  end
+  local weights = {}
+  for _, linear in ipairs(lowered.linears) do
+    weights[#weights + 1] = linear.args.w.dtype == "s8" and linear.args.w or nil
+  end
+  return selection.run(weights, chosen)
+end
+
 --- The packed INT8 weights of a graph.
 function selection.weights(graph)
   local list = {}

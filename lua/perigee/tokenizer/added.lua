@@ -31,6 +31,15 @@ local function stated(value, special, path, ...)
   return t
 end
 
+--- The texts of the special tokens that `defaults` has, { mask_token = "<mask>" } and so on: those stated before the defaults.
+function M.with_defaults(special, defaults)
+  local all = {}
+  for key, text in pairs(defaults) do
+    all[key] = special[key] or text
+  end
+  return all
+end
+
 --- A tokenizer's special tokens, { mask_token = "<mask>" } and other texts, each once.
 -- spaced: the mask takes the space before it.
 function M.special(special, spaced, ...)

@@ -11,14 +11,6 @@ local M = {}
 
 -- ---- Special tokens --------------------------------------------------------------------------------------------------------
 
-local function with_defaults(special, defaults)
-  local all = {}
-  for key, text in pairs(defaults) do
-    all[key] = special[key] or text
-  end
-  return all
-end
-
 local function check_there(vocab, path, special, keys)
   local missing = {}
   for _, key in ipairs(keys) do
@@ -54,7 +46,7 @@ local MPNET = {
 
 local function from_lines(c, files)
   local path, mpnet = files.vocabulary, files.class ~= nil and files.class:find "^MPNetTokenizer" ~= nil
-  local vocab, special = read_lines(path), with_defaults(files.special, mpnet and MPNET or BERT)
+  local vocab, special = read_lines(path), added.with_defaults(files.special, mpnet and MPNET or BERT)
   local tokens = added.all(c, added.special(special, mpnet), vocab)
   local ids = setmetatable({}, { __index = vocab })
   for _, a in ipairs(tokens) do
@@ -112,7 +104,7 @@ local function from_merges(c, files)
   if files.class then
     roberta = not files.class:find "^GPT2"
   end
-  local special = with_defaults(files.special, roberta and ROBERTA or GPT2)
+  local special = added.with_defaults(files.special, roberta and ROBERTA or GPT2)
   local function flag(key, default)
     return optional(c.tokenizer_config[key], "boolean", default, c.files.tokenizer_config, "%s", key)
   end
