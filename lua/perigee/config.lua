@@ -2,6 +2,7 @@
 --
 --   config:integer("hidden_size", 1, 32768)   checks the key and makes it config.hidden_size
 local json = require "perigee.json"
+local nearest = require "perigee.nearest"
 local options = require "perigee.options"
 
 local methods = {}
@@ -57,7 +58,7 @@ function methods:choice(key, allowed, default)
   local value = value_of(self, key, default)
   if type(value) ~= "string" or not allowed[value] then
     local names = options.names(allowed)
-    self:fail(key, table.concat(names, ", ") .. require("perigee.settings").hint(value, names))
+    self:fail(key, table.concat(names, ", ") .. nearest.hint(value, names))
   end
   self[key] = value
   return value

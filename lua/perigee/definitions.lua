@@ -11,8 +11,8 @@
 --   classifier, spans, tags, fill        heads, each (g, config, weights, x): logits [B][labels], [T][2], [T][labels], [R][V]
 --   prefix                               what the encoder is called inside a model with a head; default: the model_type
 local json = require "perigee.json"
+local nearest = require "perigee.nearest"
 local options = require "perigee.options"
-local settings = require "perigee.settings"
 
 local definitions = {}
 
@@ -64,7 +64,7 @@ function definitions.of(config)
   local value = config.json.model_type
   if type(value) ~= "string" or not known[value] then
     local names = definitions.names()
-    config:fail("model_type", table.concat(names, ", ") .. settings.hint(value, names)
+    config:fail("model_type", table.concat(names, ", ") .. nearest.hint(value, names)
       .. "; perigee.register_model makes others known")
   end
   config.model_type = value

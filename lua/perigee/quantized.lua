@@ -8,6 +8,7 @@ local lower = require "perigee.passes.lower"
 local measure = require "perigee.measure"
 local Memo = require "perigee.memo"
 local options = require "perigee.options"
+local patterns = require "perigee.patterns"
 local pgee = require "perigee.ffi"
 local place = require "perigee.passes.place"
 local plot = require "perigee.plot"
@@ -154,7 +155,7 @@ end
 
 -- Linears that a pattern did not name though it named another of their site.
 local function not_named(pattern, found)
-  local match, list = settings.matcher(pattern), {}
+  local match, list = patterns.matcher(pattern), {}
   for _, site in ipairs(found) do
     for _, linear in ipairs(match(site.name) and {} or site.linears) do
       list[#list + 1] = not match(linear) and linear or nil
@@ -171,7 +172,7 @@ local function set(q, pattern, changes)
     end
     return change(q, settings.with, pattern, 0)
   end
-  local found = settings.find(pattern, measure.sites(q))
+  local found = patterns.find(pattern, measure.sites(q))
   local record = change(q, settings.at, found, changes, 0)
   record.moved = not_named(pattern, found)
   return record
@@ -209,7 +210,7 @@ local function diff(q, other)
   if of == q and other ~= q then
     other = { settings = settings.is(other) and other or settings.new(other, 0) }
     settings.check_patterns(other.settings, measure.sites(q))
-  elseif table.concat(settings.names(measure.sites(of)), " ") ~= table.concat(settings.names(measure.sites(q)), " ") then
+  elseif table.concat(patterns.names(measure.sites(of)), " ") ~= table.concat(patterns.names(measure.sites(q)), " ") then
     error("diff: the other model has other sites", 0)
   end
   return Change.new { models = { q, of }, settings = { q.settings, other.settings }, names = { "this", "other" } }
@@ -251,7 +252,7 @@ function Quantized:sqnr(pattern)
     return db
   end
   local map = {}
-  for _, site in ipairs(raise(settings.find, pattern, measure.sites(self))) do
+  for _, site in ipairs(raise(patterns.find, pattern, measure.sites(self))) do
     map[site.name] = raise(measure.site, self, site, { self.settings })[1]
   end
   return map
@@ -297,7 +298,7 @@ local function plot_site(q, pattern)
   if not q.stats then
     error("plot: there are no statistics", 0)
   end
-  local found = settings.find(pattern, measure.sites(q))
+  local found = patterns.find(pattern, measure.sites(q))
   if #found > 1 then
     error(("plot: %q matches %d sites, from %s to %s; one is plotted at a time"):format(pattern, #found, found[1].name,
       found[#found].name), 0)

@@ -8,7 +8,9 @@
 --   q.alpha = s.best;  q.alpha = s:alphas()            -- for all; for each site its own
 --   s:plot "encoder.layer.3.output.dense"              -- curves of sites beside the output's
 local measure = require "perigee.measure"
+local nearest = require "perigee.nearest"
 local options = require "perigee.options"
+local patterns = require "perigee.patterns"
 local pgee = require "perigee.ffi"
 local plot = require "perigee.plot"
 local progress = require "perigee.progress"
@@ -77,7 +79,7 @@ function sweep.run(q, probe, given)
     error("sweep: there are no statistics to measure by", 0)
   end
   local alphas, all = alphas_of(given.alpha), measure.sites(q)
-  local swept = given.sites ~= nil and settings.find(given.sites, all)
+  local swept = given.sites ~= nil and patterns.find(given.sites, all)
   local list = candidates(q, alphas, swept)
   local with_output = given.output ~= false and q.stats:can_judge()
   local tell, total, done = progress.of(given.progress, "sweeping"), #(swept or all) + (with_output and #alphas or 0), 0
@@ -128,7 +130,7 @@ function Sweep:plot(pattern)
   if self.output then
     series[1] = { name = "output", y = self.output }
   end
-  local match = pattern ~= nil and settings.matcher(pattern)
+  local match = pattern ~= nil and patterns.matcher(pattern)
   for _, site in ipairs(self.sites) do
     if #series < 6 and (match and match(site.name) or not match and #series == 0) then
       series[#series + 1] = { name = site.name, y = site.sqnr }
@@ -139,7 +141,7 @@ function Sweep:plot(pattern)
     for i, site in ipairs(self.sites) do
       names[i] = site.name
     end
-    error(("plot: %s matches no site of the sweep%s"):format(pgee.describe(pattern), settings.hint(pattern, names)), 2)
+    error(("plot: %s matches no site of the sweep%s"):format(pgee.describe(pattern), nearest.hint(pattern, names)), 2)
   end
   return plot.curve { series = series, x = self.alpha, title = "SQNR over alpha", xlabel = "alpha", ylabel = "dB" }
 end

@@ -2,7 +2,7 @@
 --
 -- The definition says which names it wants and in which shape; weights:check() then raises one error that lists everything
 -- that is missing or has another shape, and weights:unused() lists what the definition did not ask for.
-local settings = require "perigee.settings"
+local nearest = require "perigee.nearest"
 
 local Weights = {}
 Weights.__index = Weights
@@ -73,7 +73,7 @@ end
 local function fault(parameter, names)
   local t = parameter.tensor
   if not t then
-    return ("%s %s is missing%s"):format(parameter.name, shape_text(parameter.shape), settings.hint(parameter.name, names))
+    return ("%s %s is missing%s"):format(parameter.name, shape_text(parameter.shape), nearest.hint(parameter.name, names))
   end
   local shape = t.shape
   if shape_text(shape) ~= shape_text(parameter.shape) then

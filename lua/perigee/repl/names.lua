@@ -1,5 +1,5 @@
 --- Names: what can be written behind a value and a dot or a colon, and what a name stands for.
-local settings = require "perigee.settings"
+local nearest = require "perigee.nearest"
 local pgee = require "perigee.ffi"
 
 local names = {}
@@ -113,7 +113,7 @@ end
 
 -- Of short words too many are near: one that begins the same is needed then.
 local function alike(word, list)
-  local near = settings.nearest(word, list)
+  local near = nearest.word(word, list)
   return near and (#word > 4 or near:sub(1, 1) == word:sub(1, 1)) and near or nil
 end
 
