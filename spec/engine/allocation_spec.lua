@@ -13,18 +13,13 @@ local plan = require "perigee.plan"
 local tokenizer = require "perigee.tokenizer"
 local json = require "perigee.json"
 local files = require "spec.support.files"
+local live = require "spec.support.live"
 local C = pgee.C
 
 local hard = os.getenv "PERIGEE_HARD"
 local it = hard and it or pending
 if hard and not pcall(function() return C.pgee_fail_allocation end) then
   ffi.cdef "void pgee_fail_allocation(int64_t n);"
-end
-
-local function live()
-  collectgarbage()
-  collectgarbage()
-  return tonumber(C.pgee_live_bytes())
 end
 
 -- nil, or the message of work's failure. Keeps nothing that it returns.

@@ -1,9 +1,8 @@
 local bit = require "bit"
-local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 local observer = require "perigee.observer"
 local engine = require "spec.support.engine"
-local C = pgee.C
+local live = require "spec.support.live"
 
 describe("an observer", function()
   it("keeps the least and largest value of each channel, and 0", function()
@@ -115,13 +114,12 @@ describe("an observer", function()
   end)
 
   it("prints, and is freed by name", function()
-    collectgarbage()
-    collectgarbage()
-    local before = C.pgee_live_bytes()
-    local o = observer.new(3, { name = "x" })
-    assert.equal("observer of 3 channels, 0 rows seen", tostring(o))
-    o:release()
-    assert.equal(before, C.pgee_live_bytes())
+    local o
+    assert.equal(0, (live.during(function()
+      o = observer.new(3, { name = "x" })
+      assert.equal("observer of 3 channels, 0 rows seen", tostring(o))
+      o:release()
+    end)))
     assert.equal("observer (released)", tostring(o))
     assert.error_matches(function() return o.min end, "this observer was released")
   end)

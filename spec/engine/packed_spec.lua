@@ -5,6 +5,7 @@ local tensor = require "perigee.tensor"
 local linear = require "perigee.linear"
 local packed = require "perigee.packed"
 local engine = require "spec.support.engine"
+local live = require "spec.support.live"
 local C = pgee.C
 local float, rne = engine.float, engine.rne
 
@@ -262,9 +263,7 @@ describe("a packed weight", function()
   end)
 
   it("is freed by name, views keep what they see, and nothing is left", function()
-    collectgarbage()
-    collectgarbage()
-    local before = C.pgee_live_bytes()
+    local before = live()
     local W = engine.matrix(100, 50)
     local w = packed.new(W)
     local scales = w.scales
@@ -276,7 +275,6 @@ describe("a packed weight", function()
     assert.equal("packed weight (released)", tostring(w))
     scales:release()
     W:release()
-    collectgarbage()
-    assert.equal(before, C.pgee_live_bytes())
+    assert.equal(before, live())
   end)
 end)

@@ -1,10 +1,10 @@
 -- Memory in huge pages: copies, counting, giving back; and what a quantized model does with it.
 local engine = require "spec.support.engine"
 local ffi = require "ffi"
+local live = require "spec.support.live"
 local models = require "spec.support.models"
 local packed = require "perigee.packed"
 local perigee = require "perigee"
-local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 
 -- Whether this kernel gives huge pages to those who ask.
@@ -12,10 +12,6 @@ local function given()
   local file = io.open "/sys/kernel/mm/transparent_hugepage/enabled"
   local text = file and file:read "*a" or "never"
   return not text:find("[never]", 1, true)
-end
-
-local function bytes_live()
-  return tonumber(pgee.C.pgee_live_bytes())
 end
 
 describe("huge pages", function()
@@ -32,7 +28,7 @@ describe("huge pages", function()
   end)
 
   it("are counted, and given back one by one in any order", function()
-    local before, asked = bytes_live(), packed.huge_pages()
+    local before, asked = live(), packed.huge_pages()
     local list, state = {}, 5
     for i = 1, 40 do
       state = state * 16807 % 2147483647
@@ -46,10 +42,11 @@ describe("huge pages", function()
       list[k][1]:release()
       list[k][2]:release()
     end
-    assert.are.same({ before, asked }, { bytes_live(), (packed.huge_pages()) })
+    assert.are.same({ before, asked }, { live(), (packed.huge_pages()) })
   end)
 
   it("are what the kernel says it gave", function()
+    live()
     local _, before = packed.huge_pages()
     local t = tensor.new("U8", 8 * 2 ^ 20)
     local copy = t:huge()
@@ -66,6 +63,7 @@ describe("huge pages", function()
   end)
 
   it("change no bit of a model, and are told of", function()
+    live()
     local model = perigee.load(models.path "gelu")
     local list = models.random_inputs(6, 20, model.vocabulary)
     local stats = model:calibrate(list, { progress = false })

@@ -6,6 +6,7 @@ local packed = require "perigee.packed"
 local plan = require "perigee.plan"
 local quant = require "perigee.quant"
 local observer = require "perigee.observer"
+local live = require "spec.support.live"
 local engine = require "spec.support.engine"
 local P = pgee.C
 local C = require("spec.support.native").cdef [[
@@ -227,13 +228,9 @@ describe("a plan", function()
       run(p, batch, y, vectors)
     end
     work()
-    collectgarbage()
-    collectgarbage()
-    local before = P.pgee_live_bytes()
+    local before = live()
     work()
-    collectgarbage()
-    collectgarbage()
-    assert.equal(before, P.pgee_live_bytes())
+    assert.equal(before, live())
   end)
 end)
 
@@ -362,14 +359,11 @@ describe("a workspace", function()
     for _, threads in ipairs { 1, 2, 7 } do
       engine.with_threads(threads, function()
         for _, c in ipairs(sizes) do
-          local before = P.pgee_live_bytes()
-          local bytes = p:bytes(c)
-          local w = p:workspace(c)
-          assert.equal(bytes, tonumber(P.pgee_live_bytes() - before))
+          local bytes, w = p:bytes(c), nil
+          assert.equal(bytes, (live.during(function() w = p:workspace(c) end)))
           assert.equal(bytes, w:bytes())
           assert.equal(("workspace of %d bytes"):format(bytes), tostring(w))
-          w:release()
-          assert.equal(before, P.pgee_live_bytes())
+          assert.equal(-bytes, (live.during(function() w:release() end)))
         end
       end)
     end
@@ -379,10 +373,7 @@ describe("a workspace", function()
     local p, y = encoder "token"
     local w = p:workspace(capacity(batch))
     w:run(batch)
-    P.pgee_peak_reset()
-    local before = P.pgee_live_bytes()
-    w:run(batch)
-    assert.equal(before, P.pgee_peak_bytes())
+    assert.same({ 0, 0 }, { live.during(function() w:run(batch) end) })
     assert.equal(batch.T, #w:output(y))
   end)
 

@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local files = require "spec.support.files"
+local live = require "spec.support.live"
 local C = pgee.C
 
 local out = ffi.new "pgee_safetensors *[1]"
@@ -104,8 +105,7 @@ describe("safetensors.c", function()
     end)
 
     it("padding after the header, and data at any address, where it is copied if it must", function()
-      collectgarbage()
-      local views, before = 0, tonumber(C.pgee_live_bytes())
+      local views, before = 0, live()
       for pad = 0, 15 do
         local tensors = { { "a", "F64", { 1 }, ("x"):rep(8) }, { "b", "F32", { 2 }, F32.one .. F32.two } }
         local f = assert(open(files.pack(tensors, pad)))
@@ -116,8 +116,7 @@ describe("safetensors.c", function()
         views = views + 1 - C.pgee_tensor_writable(t)
       end
       assert.equal(4, views)
-      collectgarbage()
-      assert.equal(before, tonumber(C.pgee_live_bytes()))
+      assert.equal(before, live())
     end)
 
     it("white space between any two tokens", function()

@@ -4,6 +4,7 @@ local bit = require "bit"
 local cjson = require "cjson"
 local ffi = require "ffi"
 local files = require "spec.support.files"
+local live = require "spec.support.live"
 local models = require "spec.support.models"
 local safetensors = require "perigee.safetensors"
 local tensor = require "perigee.tensor"
@@ -280,8 +281,7 @@ describe("what was there", function()
     safetensors.write(path, one)
     local ok, message = pcall(safetensors.write, path, { a = tensor.new("F32", 100000) })
     local kept, list = value(path), listing(folder)
-    collectgarbage() -- what is mapped
-    collectgarbage()
+    live() -- what is mapped
     assert(os.execute("umount " .. folder) == 0)
     assert.is_false(ok)
     assert.matches("No space left on device", message, 1, true)

@@ -5,6 +5,7 @@ local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 local safetensors = require "perigee.safetensors"
 local files = require "spec.support.files"
+local live = require "spec.support.live"
 local native = require("spec.support.native").cdef [[
   int spec_tensor_expect(const pgee_tensor *t, const char *what, int dtype, int ndim, int64_t rows, int64_t width);
   int spec_tensor_expect_output(const pgee_tensor *t, const char *what, int dtype, int ndim, int64_t rows, int64_t width);
@@ -14,11 +15,6 @@ local C = pgee.C
 
 local function message()
   return ffi.string(C.pgee_message())
-end
-
-local function live()
-  collectgarbage()
-  return tonumber(C.pgee_live_bytes())
 end
 
 -- The bits of a tensor's first n floats, as unsigned numbers.

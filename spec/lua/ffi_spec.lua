@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local files = require "spec.support.files"
+local live = require "spec.support.live"
 local C = pgee.C
 
 -- What a fresh interpreter prints for `script`, with these variables set, from this folder.
@@ -131,12 +132,6 @@ describe("perigee.ffi", function()
       return class.wrap(out[0])
     end
 
-    local function live()
-      collectgarbage()
-      collectgarbage()
-      return tonumber(C.pgee_live_bytes())
-    end
-
     it("own their handle until they are collected", function()
       local before = live()
       local x = thing()
@@ -147,12 +142,12 @@ describe("perigee.ffi", function()
     end)
 
     it("are freed at once by release, and only once", function()
-      local before = live()
-      local x = thing()
-      class.release(x)
-      assert.equal(before, tonumber(C.pgee_live_bytes()))
-      class.release(x)
-      assert.equal(before, live())
+      local x
+      assert.equal(0, (live.during(function()
+        x = thing()
+        class.release(x)
+        class.release(x)
+      end)))
       assert.error_matches(function() class.handle(x, "x") end, "x: this thing was released")
     end)
 

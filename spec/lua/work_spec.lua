@@ -1,11 +1,10 @@
 -- How a plan's work is divided, by counting: the shapes of BERT-large, whose layers are all alike, so one of them tells.
 local bench = require "perigee.bench"
 local inputs = require "perigee.inputs"
+local live = require "spec.support.live"
 local perigee = require "perigee"
 local plan = require "perigee.plan"
-local pgee = require "perigee.ffi"
 local random = require "perigee.random"
-local C = pgee.C
 
 -- One layer, and few words.
 local function bert_large()
@@ -48,10 +47,9 @@ describe("the plan of BERT-large", function()
   it("needs the memory that it says before, and what holds the answer", function()
     for name, encoder in pairs(encoders) do
       local list, runner = bench.inputs(3, 100, model.vocabulary), encoder:runner "hidden"
-      local before, said = tonumber(C.pgee_live_bytes()), runner.plan:bytes { tokens = 512, sequences = 8, longest = 128 }
-      C.pgee_peak_reset()
-      local hidden = encoder:hidden(list)
-      local took, answer = tonumber(C.pgee_peak_bytes()) - before, 300 * 1024 * 4
+      local hidden
+      local _, took = live.during(function() hidden = encoder:hidden(list) end)
+      local said, answer = runner.plan:bytes { tokens = 512, sequences = 8, longest = 128 }, 300 * 1024 * 4
       assert.equal(said, runner:bytes())
       assert.is_true(took >= said + answer and took < said + answer + 1000, ("%s: %d, said %d"):format(name, took, said + answer))
       hidden:release()
