@@ -49,23 +49,23 @@ QUIET  := $(if $(V),,@)
 .PHONY: differential bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs quality bench-pipe kills embed embed-host spark
 .DELETE_ON_ERROR:
 
-## make            the library, build/libperigee.so
+## make                  the library, build/libperigee.so
 lib: $(LIB)
 
-## make demo       installs what is missing, builds, fetches a checkpoint, quantizes it, judges and times it
+## make demo             installs what is missing, builds, fetches a checkpoint, quantizes it, judges and times it
 demo:
 	@sh .ci/deps model
 	@$(MAKE_ALL) lib
 	@sh .ci/fetch model build/demo/all-MiniLM-L6-v2
 	PERIGEE_LIB="$(abspath $(LIB))" $(LUAJIT) recipes/bert_static.lua
 
-## make models     fetches larger checkpoints that specs and recipes use where they are: all-mpnet-base-v2, multilingual-e5-small
+## make models           fetches larger checkpoints that specs and recipes use where they are: all-mpnet-base-v2, multilingual-e5-small
 models:
 	@sh .ci/deps model
 	sh .ci/fetch mpnet build/demo/all-mpnet-base-v2
 	sh .ci/fetch e5 build/demo/multilingual-e5-small
 
-## make test       installs what is missing, builds, runs all specs; SPEC=spec/kernels runs some
+## make test             installs what is missing, builds, runs all specs; SPEC=spec/kernels runs some
 test:
 	@sh .ci/deps
 	@$(MAKE_ALL) specs
@@ -73,7 +73,7 @@ test:
 specs: $(LIB) $(SPECLIB)
 	PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) $(BUSTED_FLAGS) $(SPEC)
 
-## make deps       installs what is missing: Debian packages as root, else it prints the command
+## make deps             installs what is missing: Debian packages as root, else it prints the command
 deps:
 	@sh .ci/deps
 
@@ -116,7 +116,7 @@ $(BUILD)/flags $(BUILD)/files: FORCE
 C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/tokenizer kernels kernels/* spec/support recipes/embed))
 LUA_FILES := $(wildcard lua recipes spec .busted .luacheckrc)
 
-## make lint       luacheck, cppcheck, clang-format, shellcheck; gcc and clang with -Werror
+## make lint             luacheck, cppcheck, clang-format, shellcheck; gcc and clang with -Werror
 lint:
 	@sh .ci/deps lint embed
 	luacheck --quiet $(LUA_FILES)
@@ -131,7 +131,7 @@ lint:
 HARD := -DPGEE_HARD -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 TSAN := -DPGEE_HARD -fsanitize=thread
 
-## make hard       the specs under AddressSanitizer and UndefinedBehaviorSanitizer, with memory poisoned and allocations failing
+## make hard             the specs under AddressSanitizer and UndefinedBehaviorSanitizer, with memory poisoned and allocations failing
 hard:
 	@sh .ci/deps hard
 	@$(MAKE_ALL) BUILD=build/hard OPT=-O1 CFLAGS='$(HARD)' hard-run
@@ -147,7 +147,7 @@ $(BUILD)/bin/luajit: $(BUILD)/obj/spec/support/hard_host.o
 	$(QUIET)$(CC) $(CFLAGS) $< -o $@ -rdynamic -lluajit-5.1 -lm -ldl
 DEFS_hard_host := -isystem /usr/include/luajit-2.1
 
-## make tsan       the team and plans under ThreadSanitizer
+## make tsan             the team and plans under ThreadSanitizer
 tsan:
 	@sh .ci/deps
 	@$(MAKE_ALL) BUILD=build/tsan OPT=-O1 CFLAGS='$(TSAN)' tsan-run
@@ -159,7 +159,7 @@ $(BUILD)/hard_threads: $(OBJECTS) $(BUILD)/obj/spec/support/hard_threads.o
 	@echo "  LINK $@"
 	$(QUIET)$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
 
-## make exact      the golden digests over builds by gcc and clang, -O1 to -O3: INT8 has one answer
+## make exact            the golden digests over builds by gcc and clang, -O1 to -O3: INT8 has one answer
 EXACT := $(foreach cc,gcc clang,$(foreach opt,O1 O2 O3,exact-$(cc)-$(opt)))
 exact: $(EXACT)
 $(EXACT): exact-%:
@@ -167,12 +167,12 @@ $(EXACT): exact-%:
 	@$(MAKE_ALL) CC=$(word 1,$(subst -, ,$*)) OPT=-$(word 2,$(subst -, ,$*)) BUILD=build/exact/$* lib
 	PERIGEE_LIB="$(abspath build/exact/$*/libperigee.so)" PERIGEE_CACHE="$(abspath build/cache)" $(LUAJIT) spec/golden/exact.lua
 
-## make kills      killed 200 times: recipes/pipe.lua, which ends complete and nothing twice; saving, which leaves old or new
+## make kills            killed 200 times: recipes/pipe.lua, which ends complete and nothing twice; saving, which leaves old or new
 kills: $(LIB) $(SPECLIB)
 	PERIGEE_KILLS=200 PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) --filter=where.it.stopped spec/lua/pipe_spec.lua
 	PERIGEE_KILLS=200 PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) --filter=is.killed spec/lua/artifact_process_spec.lua
 
-## make quality    what INT8 costs on the data sets of ../shared: whole sets, scores with intervals, speed; six minutes
+## make quality          what INT8 costs on the data sets of ../shared: whole sets, scores with intervals, speed; six minutes
 quality: export PERIGEE_QUALITY := 1
 quality:
 	@sh .ci/deps
@@ -183,19 +183,15 @@ quality:
 # The CPU that benches run on.
 CPU := 0
 
-## make bench-kernels  every kernel of every ISA on the shapes of models, beside the figures of the run before; CPU=1 another core
+## make bench-kernels    every kernel of every ISA on the shapes of models, beside the figures of the run before; CPU=1 another core
 bench-kernels: $(LIB) $(SPECLIB)
 	PERIGEE_LIB="$(abspath $(SPECLIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_kernels.lua --save build/bench/kernels.json
 
-## make bench-peers    times models beside other libraries, which it installs into build/peers; ROWS='minilm:1x32' some
+## make bench-peers      times models beside other libraries, which it installs into build/peers; ROWS='minilm:1x32' some
 bench-peers: $(LIB) build/peers/installed
 	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py $(ROWS)
 
-## make bench-tokenizers  tokenizers beside the tokenizers package, one thread, texts of ../shared
-bench-tokenizers: $(LIB) build/peers/installed
-	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) build/peers/bin/python spec/support/bench_tokenizers.py
-
-## make bench-mixed    the same on texts of mixed lengths, of STS-B and XQuAD in ../shared: SENTENCES=256 and PAIRS=32 of them
+## make bench-mixed      the same on texts of mixed lengths, of STS-B and XQuAD in ../shared: SENTENCES=256 and PAIRS=32 of them
 SENTENCES := 256
 PAIRS := 32
 DATA := $(or $(PERIGEE_SHARED),../shared)/data
@@ -207,22 +203,26 @@ bench-mixed: $(LIB) build/peers/installed
 	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py minilm bert-base --mixed build/peers/stsb,build/peers/xquad \
 	  --peers onnxruntime-int8,openvino-int8,ctranslate2-int8 --modes static --rounds 3 $(ROWS)
 
-## make differential  tokenizers beside the tokenizers package on generated texts and on ../shared's; TEXTS=100000 how many
+## make bench-tokenizers tokenizers beside the tokenizers package, one thread, texts of ../shared
+bench-tokenizers: $(LIB) build/peers/installed
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) build/peers/bin/python spec/support/bench_tokenizers.py
+
+## make differential     tokenizers beside the tokenizers package on generated texts and on ../shared's; TEXTS=100000 how many
 TEXTS := 20000
 differential: $(LIB) build/peers/installed
 	build/peers/bin/pip install --quiet sentencepiece protobuf
 	for script in differential differential_frame differential_shared differential_unigram; do \
 	  PERIGEE_LIB="$(abspath $(LIB))" build/peers/bin/python spec/golden/tokenizer/$$script.py --texts $(TEXTS) || exit 1; done
 
-## make bench-cliffs   whether one token more costs much more: MiniLM, 8 to 4096 tokens
+## make bench-cliffs     whether one token more costs much more: MiniLM, 8 to 4096 tokens
 bench-cliffs: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_cliffs.lua
 
-## make bench-pipe     what recipes/pipe.lua costs beside the engine alone, on SST-2's training texts; TEXTS=4000 on some
+## make bench-pipe       what recipes/pipe.lua costs beside the engine alone, on SST-2's training texts; TEXTS=4000 on some
 bench-pipe: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_pipe.lua $(TEXTS)
 
-## make bench-open     from the start of a process to its first answer, by artifacts of three models
+## make bench-open       from the start of a process to its first answer, by artifacts of three models
 bench-open: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_open.lua
 
@@ -231,13 +231,13 @@ build/peers/installed: spec/support/peers.txt
 	build/peers/bin/pip install --quiet --requirement $<
 	@touch $@
 
-## make format     clang-format over the C files
+## make format           clang-format over the C files
 format:
 	@sh .ci/format -i $(C_FILES)
 
 # ---- Other languages --------------------------------------------------------------------------------------------------
 
-## make embed      recipes/embed/host.c, a program that links the core and LuaJIT; recipes/embed/perigee.py needs no building
+## make embed            recipes/embed/host.c, a program that links the core and LuaJIT; recipes/embed/perigee.py needs no building
 embed:
 	@sh .ci/deps embed
 	@$(MAKE_ALL) embed-host
@@ -250,7 +250,7 @@ $(BUILD)/embed/host: recipes/embed/host.c $(LIB)
 	$(QUIET)$(CC) -std=c11 -D_GNU_SOURCE $(OPT) -g -pthread $(WARN) $(CFLAGS) -isystem /usr/include/luajit-2.1 -Iengine $< -o $@ \
 	  -L$(BUILD) -lperigee -lluajit-5.1 -lm -Wl,-rpath,'$$ORIGIN'
 
-## make spark      recipes/cluster/spark.py on a local cluster, of which a worker is killed; installs PySpark, which needs Java
+## make spark            recipes/cluster/spark.py on a local cluster, of which a worker is killed; installs PySpark, which needs Java
 spark: $(LIB) build/spark/installed
 	PATH="$(abspath build/spark/bin):$$PATH" PERIGEE_LIB="$(abspath $(LIB))" build/spark/bin/python spec/support/spark.py \
 	  spec/golden/checkpoints/embedder
@@ -262,26 +262,24 @@ build/spark/installed: spec/support/spark.txt
 
 # ---- Installation -----------------------------------------------------------------------------------------------------
 
-lib_dir := $(DESTDIR)$(PREFIX)/lib
-lua_dir := $(DESTDIR)$(PREFIX)/share/lua/5.1
-own_dir := $(DESTDIR)$(PREFIX)/share/perigee
-INSTALL := install -D -m 644
+# Names pass through the environment, so that they may have spaces in them.
+install: export TO := $(DESTDIR)$(PREFIX)
 
-## make install    to PREFIX=/usr/local, below DESTDIR if set
+## make install          to PREFIX=/usr/local, below DESTDIR if set
 install: $(LIB)
-	install -D -m 755 $(LIB) $(lib_dir)/libperigee.so.$(VERSION)
-	ln -sf libperigee.so.$(VERSION) $(lib_dir)/libperigee.so.0
-	ln -sf libperigee.so.0 $(lib_dir)/libperigee.so
-	$(INSTALL) engine/perigee.h $(DESTDIR)$(PREFIX)/include/perigee.h
-	cd lua && find perigee -name '*.lua' -exec $(INSTALL) {} $(abspath $(lua_dir))/{} \;
-	find recipes -type f ! -perm -u+x -exec $(INSTALL) {} $(own_dir)/{} \;
-	find recipes -type f -perm -u+x -exec install -D -m 755 {} $(own_dir)/{} \;
+	install -D -m 755 $(LIB) "$$TO/lib/libperigee.so.$(VERSION)"
+	ln -sf libperigee.so.$(VERSION) "$$TO/lib/libperigee.so.0"
+	ln -sf libperigee.so.0 "$$TO/lib/libperigee.so"
+	install -D -m 644 engine/perigee.h "$$TO/include/perigee.h"
+	find lua/perigee -name '*.lua' -exec sh -ec 'for f; do install -D -m 644 "$$f" "$$TO/share/lua/5.1/$${f#lua/}"; done' sh {} +
+	find recipes -type f ! -perm -u+x -exec sh -ec 'for f; do install -D -m 644 "$$f" "$$TO/share/perigee/$$f"; done' sh {} +
+	find recipes -type f -perm -u+x -exec sh -ec 'for f; do install -D -m 755 "$$f" "$$TO/share/perigee/$$f"; done' sh {} +
 
-## make clean      removes what was built; `rm -r build` also what was downloaded
+## make clean            removes what was built; `rm -r build` also what was downloaded
 clean:
-	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/flags $(BUILD)/files $(LIB) $(SPECLIB) $(addprefix build/,gcc clang hard tsan exact)
+	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/flags $(BUILD)/files $(LIB) $(SPECLIB) $(addprefix build/,gcc clang hard tsan exact embed)
 
-## make help       this list
+## make help             this list
 help:
 	@sed -n 's/^## //p' $(firstword $(MAKEFILE_LIST))
 	@echo

@@ -1,5 +1,5 @@
--- An installed copy works without the source tree: `make install` into a temporary folder, then a C program and LuaJIT that know
--- only that folder. (The hard build is not one to install.)
+-- An installed copy works without the source tree: `make install` into a folder whose name has a space and quotes in it, then a C
+-- program and LuaJIT that know only that folder. (The hard build is not one to install.)
 local ffi = require "ffi"
 local hard = os.getenv "PERIGEE_HARD"
 local it = hard and pending or it
@@ -20,12 +20,13 @@ local function succeeds(command)
 end
 
 describe("make install", function()
-  local folder, prefix
+  local folder, prefix, quoted
 
   lazy_setup(function()
     folder = succeeds("mktemp -d"):match "%S+"
-    prefix = folder .. "/opt/perigee"
-    succeeds("make --no-print-directory install PREFIX=/opt/perigee DESTDIR=" .. folder)
+    prefix = folder .. [[/it's "here"]]
+    quoted = folder .. [[/it\'s\ \"here\"]] -- for the shell
+    succeeds(("make --no-print-directory install PREFIX=%s DESTDIR=%s"):format(quoted:sub(#folder + 1), folder))
   end)
 
   lazy_teardown(function()
@@ -34,13 +35,12 @@ describe("make install", function()
 
   -- What a program prints that knows only where the modules are.
   local function luajit(arguments)
-    local share = prefix .. "/share"
-    return succeeds(("cd / && env -u PERIGEE_LIB LUA_PATH='%s/lua/5.1/?.lua;%s/lua/5.1/?/init.lua;;' luajit %s")
-      :format(share, share, arguments))
+    return succeeds(("cd %s/share/lua/5.1 && export LUA_PATH=\"$PWD/?.lua;$PWD/?/init.lua;;\" && cd / && "
+      .. "env -u PERIGEE_LIB luajit %s"):format(quoted, arguments))
   end
 
   it("puts the library beside the links that name its versions", function()
-    local lib = prefix .. "/lib/libperigee.so"
+    local lib = quoted .. "/lib/libperigee.so"
     assert.equal(("libperigee.so.0\nlibperigee.so.%s\n"):format(version), succeeds(("readlink %s %s.0"):format(lib, lib)))
   end)
 
@@ -53,8 +53,8 @@ describe("make install", function()
 int main(void) { return puts(pgee_version()) < 0; }
 ]]
     file:close()
-    succeeds(("gcc -Wall -Werror -I%s/include %s.c -o %s -L%s/lib -lperigee"):format(prefix, program, program, prefix))
-    assert.equal(version .. "\n", succeeds(("LD_LIBRARY_PATH=%s/lib %s"):format(prefix, program)))
+    succeeds(("gcc -Wall -Werror -I%s/include %s.c -o %s -L%s/lib -lperigee"):format(quoted, program, program, quoted))
+    assert.equal(version .. "\n", succeeds(("LD_LIBRARY_PATH=%s/lib %s"):format(quoted, program)))
   end)
 
   it("installs modules that find the library", function()
@@ -64,7 +64,7 @@ int main(void) { return puts(pgee_version()) < 0; }
 
   it("installs recipes that find the modules themselves, and quantize a checkpoint", function()
     local here = succeeds("pwd"):match "[^\n]+"
-    local recipe = "cd / && env -u PERIGEE_LIB -u LUA_PATH luajit " .. prefix .. "/share/perigee/recipes/%s.lua %s"
+    local recipe = "cd / && env -u PERIGEE_LIB -u LUA_PATH luajit " .. quoted .. "/share/perigee/recipes/%s.lua %s"
     local output = succeeds(recipe:format("bert_static", "--samples 4 --seconds 0 --model " .. here
       .. "/spec/golden/checkpoints/embedder"))
     assert.matches("statistics  4 texts", output)
@@ -73,6 +73,6 @@ int main(void) { return puts(pgee_version()) < 0; }
       assert.matches("Usage: " .. name, succeeds(recipe:format(name, "--help")), 1, true)
     end
     assert.are.same({ "usage: parallel.sh N INPUT OUTPUT [OPTION OF pipe.lua...]\n", 2 },
-      { run(prefix .. "/share/perigee/recipes/cluster/parallel.sh") })
+      { run(quoted .. "/share/perigee/recipes/cluster/parallel.sh") })
   end)
 end)
