@@ -135,17 +135,35 @@ function Model:head(name, task)
   return definitions.head(self.definition, name, self.config.model_type)
 end
 
+-- Makes the graph of a head unless it is there. title: of weights:check.
+local function draw(model, head, title)
+  if not model.graphs[head] then
+    local g = Graph.new()
+    local x, layers = definitions.encoder(model.definition, g, model.config, model.weights)
+    g.in_head = true
+    HEADS[head](g, x, model, model.weights, layers)
+    model.weights:check(title)
+    model.graphs[head] = sites.find(fuse(g))
+  end
+  return model.graphs[head]
+end
+
+local ANSWERS = { "embed", "classify", "qa", "ner", "fill-mask" }
+
+-- Says that a checkpoint has no head for a task, and what it has.
+local function no_head(model, task)
+  local has, named = {}, model.config.json.architectures
+  for _, other in ipairs(ANSWERS) do
+    has[#has + 1] = other ~= task and pcall(draw, model, other) and other or nil
+  end
+  local said = type(named) == "table" and type(named[1]) == "string" and "says " .. named[1] or "names no architecture"
+  return ("%s: %s has no head for it; it is a model of type %s for %s (its config.json %s)"):format(task, model.dir,
+    model.config.model_type, table.concat(has, ", "), said)
+end
+
 --- The graph of the encoder with one of the heads, fused and with its sites found. Missing weights are an error here.
 function Model:graph(head)
-  if not self.graphs[head] then
-    local g = Graph.new()
-    local x, layers = definitions.encoder(self.definition, g, self.config, self.weights)
-    g.in_head = true
-    HEADS[head](g, x, self, self.weights, layers)
-    self.weights:check()
-    self.graphs[head] = sites.find(fuse(g))
-  end
-  return self.graphs[head]
+  return draw(self, head, self.graphs.hidden and head ~= self.task and function() return no_head(self, head) end or nil)
 end
 
 -- FP32 throughout. given: lower.pass's options.

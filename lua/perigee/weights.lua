@@ -89,11 +89,13 @@ local function fault(parameter, names)
 end
 
 --- Errors unless every parameter asked for is there, in its shape, and finite. What was asked for since the last check that
--- went well is then forgotten: it belongs to a head that the checkpoint does not have.
-function Weights:check()
-  local faults, names, asked = {}, self.checkpoint:names(), #self.order
+-- went well is then forgotten: it belongs to a head that the checkpoint does not have. title: what the error says before its list
+-- where all that is wrong is that tensors are missing; a function that returns it, or nil.
+function Weights:check(title)
+  local faults, names, asked, missing = {}, self.checkpoint:names(), #self.order, 0
   for i = self.checked + 1, asked do
     faults[#faults + 1] = fault(self.order[i], names)
+    missing = missing + (self.order[i].tensor and 0 or 1)
   end
   if #faults == 0 then
     self.checked = asked
@@ -103,8 +105,9 @@ function Weights:check()
     self.parameters[self.order[i].name] = nil
     self.order[i] = nil
   end
-  error(("%s: %d of %d tensors that config.json asks for are not as they should be:\n  %s"):format(
-    self.checkpoint.dir, #faults, asked, table.concat(faults, "\n  ")), 0)
+  title = title and missing == #faults and title() or ("%s: %d of %d tensors that config.json asks for are not as they should be")
+    :format(self.checkpoint.dir, #faults, asked)
+  error(title .. ":\n  " .. table.concat(faults, "\n  "), 0)
 end
 
 return Weights

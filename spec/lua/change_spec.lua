@@ -1,4 +1,5 @@
 -- Settings that are turned: of the whole model, of sites by name and pattern; records, undo, diff; memory and time.
+local failure = require "spec.support.failure"
 local live = require "spec.support.live"
 local models = require "spec.support.models"
 local perigee = require "perigee"
@@ -8,12 +9,6 @@ local settings = require "perigee.settings"
 local inputs, others = models.random_inputs(12, 30, 97, 1), models.random_inputs(7, 30, 97, 2)
 local QKV, DENSE = "encoder.layer.0.attention.self.qkv", "encoder.layer.1.output.dense"
 local model, stats, q
-
-local function failure(f, ...)
-  local ok, message = pcall(f, ...)
-  assert.is_false(ok)
-  return message
-end
 
 setup(function()
   model = perigee.load(models.path "gelu")

@@ -1,6 +1,7 @@
 -- Definitions: which models are known, how others are made known, and what config.json and the weights may say to them.
 local attention = require "perigee.passes.attention"
 local definitions = require "perigee.definitions"
+local failure = require "spec.support.failure"
 local files = require "spec.support.files"
 local fuse = require "perigee.passes.fuse"
 local golden = require "spec.support.golden"
@@ -11,12 +12,6 @@ local mpnet = require "perigee.models.mpnet"
 local perigee = require "perigee"
 local safetensors = require "perigee.safetensors"
 local Weights = require "perigee.weights"
-
-local function failure(f, ...)
-  local ok, message = pcall(f, ...)
-  assert.is_false(ok)
-  return message
-end
 
 -- A checkpoint of the repo with something in its config.json replaced.
 local function reconfigured(name, from, to)

@@ -1,4 +1,5 @@
 -- SQNR from what calibration kept, against full runs; sweeps; plots; recipes.
+local failure = require "spec.support.failure"
 local files = require "spec.support.files"
 local linear = require "perigee.linear"
 local live = require "spec.support.live"
@@ -11,12 +12,6 @@ local quant = require "perigee.quant"
 
 local TEXTS = "recipes/data/calibration.txt"
 local DENSE = "encoder.layer.1.output.dense"
-
-local function failure(f, ...)
-  local ok, message = pcall(f, ...)
-  assert.is_false(ok)
-  return message
-end
 
 -- dB of every linear of a model over all rows that it reads in FP32, its own quantizers and weights applied one by one.
 local function full_run(model, q, everything)

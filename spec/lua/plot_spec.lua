@@ -1,4 +1,5 @@
 -- Plots as text: dots where the numbers are, axes, what fits, what is refused.
+local failure = require "spec.support.failure"
 local plot = require "perigee.plot"
 local tensor = require "perigee.tensor"
 local terminal = require "perigee.terminal"
@@ -23,12 +24,6 @@ local function canvas_of(p, style)
     end
   end
   return rows
-end
-
-local function failure(f, ...)
-  local ok, message = pcall(f, ...)
-  assert.is_false(ok)
-  return message
 end
 
 describe("a plot", function()

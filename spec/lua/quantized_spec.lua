@@ -1,4 +1,6 @@
 -- Quantized models: calibration, settings at work, what is remade after a change. Their bits are spec/golden's.
+local failure = require "spec.support.failure"
+local live = require "spec.support.live"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
@@ -6,12 +8,6 @@ local ffi = require "ffi"
 
 local inputs, others = models.random_inputs(12, 30, 97, 1), models.random_inputs(7, 30, 97, 2)
 local model, stats
-
-local function failure(f, ...)
-  local ok, message = pcall(f, ...)
-  assert.is_false(ok)
-  return message
-end
 
 setup(function()
   model = perigee.load(models.path "gelu")
@@ -249,11 +245,6 @@ describe("settings of a quantized model", function()
 
   it("free what they no longer need", function()
     q:hidden(others):release()
-    local function live()
-      collectgarbage()
-      collectgarbage()
-      return tonumber(pgee.C.pgee_live_bytes())
-    end
     q.alpha = 0.1
     q:hidden(others):release()
     local first = live()

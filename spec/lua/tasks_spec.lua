@@ -1,5 +1,6 @@
 -- Tasks: long texts, forms of input, heads, and errors. Their answers are checked in spec/golden/tasks_spec.lua.
 local cjson = require "cjson"
+local failure = require "spec.support.failure"
 local files = require "spec.support.files"
 local inputs = require "perigee.inputs"
 local models = require "spec.support.models"
@@ -15,12 +16,6 @@ local loaded = {}
 local function load(name)
   loaded[name] = loaded[name] or perigee.load("spec/golden/tasks/" .. name, { kernel = "auto" })
   return loaded[name]
-end
-
-local function failure(f, ...)
-  local ok, message = pcall(f, ...)
-  assert.is_false(ok)
-  return message
 end
 
 teardown(function()
@@ -48,7 +43,8 @@ describe("the task of a checkpoint", function()
       ["config.json"] = cjson.encode(config), ["modules.json"] = false,
     }))
     assert.are.equal("embed", model.task)
-    assert.matches("cls.predictions.transform.dense.weight [32][32] is missing", failure(model.fill, model, "[MASK]"), 1, true)
+    assert.matches("(its config.json says BertForMaskedLM):\n  cls.predictions.transform.dense.weight [32][32] is missing\n",
+      failure(model.fill, model, "[MASK]"), 1, true)
     local q = model:quantize { activations = "dynamic" }
     assert.are.equal("embed", q.task)
     q:release()
@@ -57,6 +53,21 @@ describe("the task of a checkpoint", function()
     }))
     assert.are.equal("embed", pooled.task)
     assert.are.equal("BertForMaskedLM", pooled.config.json.architectures[1])
+  end)
+
+  it("is said of a checkpoint that is asked for a head that it lacks", function()
+    local model, path = load "sentence", "spec/golden/tasks/sentence"
+    for task, what in pairs { qa = { question = "x", context = "x" }, ner = "x", classify = "x", ["fill-mask"] = "[MASK]" } do
+      local message = failure(perigee.tasks[task].run, model, what)
+      assert.matches(("%s: %s has no head for it; it is a model of type bert for embed (its config.json says BertModel):\n  ")
+        :format(task, path), message, 1, true)
+      assert.is_nil(message:find("embeddings", 1, true))
+    end
+    local all = perigee.load(models.path "bert-heads")
+    all.weights.checkpoint.tensors["qa_outputs.bias"] = nil
+    assert.matches(("qa: %s has no head for it; it is a model of type bert for embed, classify, ner, fill-mask (its config.json "
+      .. "says BertModel):\n  qa_outputs.bias [2] is missing"):format(models.path "bert-heads"), failure(all.graph, all, "qa"),
+      1, true)
   end)
 
   it("is named where another one's head is asked for", function()
