@@ -24,13 +24,20 @@ function common.alpha(text)
   if text == "off" then
     return false
   end
-  return tonumber(text) or nil, "alpha is a number from 0 to 1, or off"
+  local alpha = tonumber(text)
+  return alpha and alpha >= 0 and alpha <= 1 and alpha or nil, "expected a number from 0 to 1, or off, got " .. text
 end
 
 --- Reads an integer of at least 1, for argparse.
 function common.count(text)
   local n = tonumber(text)
   return n and n >= 1 and n % 1 == 0 and n or nil, "expected an integer of at least 1, got " .. text
+end
+
+--- Reads seconds, for argparse.
+function common.seconds(text)
+  local n = tonumber(text)
+  return n and n >= 0 and n < math.huge and n or nil, "expected seconds, a number of at least 0, got " .. text
 end
 
 local function is_there(path)
@@ -100,7 +107,7 @@ end
 function common.arguments(name, description, add, demo)
   local parser = common.parser(name, description, demo)
   parser:option("--alpha", "SmoothQuant's alpha, 0 to 1, or off. Default: 0.75 if static, 0.6 if dynamic", nil, common.alpha)
-  parser:option("--seconds", "How long each timing goes on, at least. Default: 1", 1, tonumber)
+  parser:option("--seconds", "How long each timing goes on, at least. Default: 1", 1, common.seconds)
   parser:flag("--explain", "Print what runs each linear")
   parser:flag("--json", "Print one JSON object instead of text")
   add(parser)

@@ -43,8 +43,9 @@ end
 --- An integer from least to most, or nil; else an error that names it.
 function M.integer(value, least, most, what, level)
   if value ~= nil and (type(value) ~= "number" or value % 1 ~= 0 or value < least or value > most) then
+    local large = type(value) == "number" and value > most -- else a large bound is of no use to who reads this
     error(("%s is %s, expected an integer %s"):format(what, pgee.describe(value),
-      most < 2 ^ 20 and ("from %d to %d"):format(least, most) or ("of at least %d"):format(least)), (level or 1) + 2)
+      (large or most < 2 ^ 20) and ("from %d to %.0f"):format(least, most) or ("of at least %d"):format(least)), (level or 1) + 2)
   end
   return value
 end
