@@ -154,18 +154,23 @@ static const char *text_at(const names *n, uint32_t begin, uint32_t length, int6
   return *bytes > 0 ? n->texts + begin : "";
 }
 
+const char *names_piece(const names *n, int64_t id, int64_t *bytes) {
+  *bytes = 0;
+  return id >= 0 && id < n->count ? text_at(n, n->places[id].begin, n->places[id].length, bytes) : NULL;
+}
+
 const char *names_text(const names *n, int64_t id, int64_t *bytes, int *special) {
   *bytes = 0;
   if (id < 0 || id >= n->count)
     return NULL;
-  name_place p = n->places[id];
+  uint32_t length = n->places[id].length;
   if (special)
-    *special = (p.length & NAME_SPECIAL) != 0;
-  if (p.length & NAME_RENAMED)
+    *special = (length & NAME_SPECIAL) != 0;
+  if (length & NAME_RENAMED)
     for (int64_t i = n->renamed_count; i-- > 0;)
       if (n->renamed[i].id == id)
         return text_at(n, n->renamed[i].begin, n->renamed[i].length, bytes);
-  return text_at(n, p.begin, p.length, bytes);
+  return names_piece(n, id, bytes);
 }
 
 int32_t names_id(const names *n, const char *text, int64_t bytes) {

@@ -45,6 +45,8 @@ int names_build(image_writer *w, const piece_list *vocabulary, const added_name 
 int names_open(names *n, const image *m);
 /* NULL, of 0 bytes, if there is no such id. */
 const char *names_text(const names *n, int64_t id, int64_t *bytes, int *special);
+/* The same, but of a piece that is shown by another text its own. */
+const char *names_piece(const names *n, int64_t id, int64_t *bytes);
 /* The id of a piece of the model; -1 if there is none. */
 int32_t names_id(const names *n, const char *text, int64_t bytes);
 

@@ -61,7 +61,7 @@ static void put_piece(sink *s, const spanned *text, split word, piece p) {
   }
   if (s->trim && s->offsets) {
     int64_t bytes = 0;
-    const char *token = names_text(&s->t->names, p.id, &bytes, NULL);
+    const char *token = names_piece(&s->t->names, p.id, &bytes);
     if (s->t->options->model == PGEE_UNIGRAM && p.id == s->t->options->unk) { /* to Unigram an unknown token is its own text */
       token = text->bytes + word.begin + p.begin;
       bytes = p.end - p.begin; /* these lie in the word */

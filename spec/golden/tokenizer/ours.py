@@ -84,7 +84,9 @@ def reference_of(t, a, b=None, limit=None, bare=False, truncate=0):
         if limit is not None:
             t.enable_truncation(limit, strategy=STRATEGIES[truncate])
             e = t.encode(*texts, **args)
-    except Exception as error:  # a truncation that it does not make, or a panic
+    except BaseException as error:  # a truncation that it does not make, or a panic, which is no Exception
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
         return f"{type(error).__name__}: {error}"
     finally:
         t.no_truncation()
