@@ -89,27 +89,36 @@ static int put_renamed(image_writer *w, const piece_list *v, const added_name *a
   return PGEE_OK;
 }
 
+/* The slot of piece i: free, or of the last one so far that is equal. For now slots hold indices into the vocabulary, plus 1. */
+static int64_t slot_for(const int32_t *slots, int bits, const piece_list *v, int64_t i) {
+  const char *text = v->bytes + begin_at(v, i);
+  int64_t bytes = v->ends[i] - begin_at(v, i), mask = ((int64_t)1 << bits) - 1, slot = (int64_t)slot_of(bits, text, bytes);
+  for (; slots[slot]; slot = (slot + 1) & mask) {
+    int64_t other = slots[slot] - 1;
+    if (v->ends[other] - begin_at(v, other) == bytes && memcmp(v->bytes + begin_at(v, other), text, (size_t)bytes) == 0)
+      break;
+  }
+  return slot;
+}
+
 static int put_slots(image_writer *w, const piece_list *v) {
-  int bits = MIN_BITS;
+  int bits = MIN_BITS, repeated = 0;
   while ((int64_t)1 << bits < 2 * v->count)
     bits++;
-  int64_t mask = ((int64_t)1 << bits) - 1;
-  int32_t *out = image_new(w, IMAGE_NAMES, (mask + 1) * (int64_t)sizeof *out);
+  int32_t *out = image_new(w, IMAGE_NAMES, ((int64_t)1 << bits) * (int64_t)sizeof *out);
   if (!out)
     return PGEE_MEMORY;
   for (int64_t i = 0; i < v->count; i++) {
-    const char *text = v->bytes + begin_at(v, i);
-    int64_t bytes = v->ends[i] - begin_at(v, i), slot = (int64_t)slot_of(bits, text, bytes);
-    for (; out[slot]; slot = (slot + 1) & mask) {
-      int64_t other = out[slot] - 1; /* an index into the vocabulary for now */
-      if (v->ends[other] - begin_at(v, other) == bytes && memcmp(v->bytes + begin_at(v, other), text, (size_t)bytes) == 0)
-        break;
-    }
+    int64_t slot = slot_for(out, bits, v, i);
+    repeated |= out[slot] != 0;
     out[slot] = (int32_t)i + 1;
   }
-  for (int64_t i = 0; i <= mask; i++)
-    if (out[i])
-      out[i] = id_at(v, out[i] - 1) + 1;
+  name_place *places = (name_place *)(w->bytes + w->places[IMAGE_PLACES][0]);
+  for (int64_t i = 0; repeated && i < v->count; i++) /* decoding leaves out by the text: equal pieces are special together */
+    places[id_at(v, i)].length |= places[id_at(v, out[slot_for(out, bits, v, i)] - 1)].length & NAME_SPECIAL;
+  for (int64_t slot = 0; slot < (int64_t)1 << bits; slot++)
+    if (out[slot])
+      out[slot] = id_at(v, out[slot] - 1) + 1;
   return PGEE_OK;
 }
 

@@ -137,6 +137,21 @@ describe("A tokenizer", function()
       assert.equal(table.concat({ ID.a, ID.a, ID.e, ID["[UNK]"], ID.b }, " "), ids(t, "ae aea"))
     end)
 
+    it("leaves out of decoded text whatever has a special token's text, under any id", function()
+      local t = load { ["tokenizer.json"] = definition(function(d)
+        d.model = { type = "Unigram", unk_id = 0, vocab = {} }
+        for i, piece in ipairs { "<unk>", "<s>", "a", "<s>", "<s>", "b" } do
+          d.model.vocab[i] = { piece, -i }
+        end
+        d.added_tokens = { special "<s>", special "<unk>" }
+        d.added_tokens[1].id, d.added_tokens[2].id = 1, 0
+        d.normalizer, d.pre_tokenizer, d.decoder, d.post_processor = cjson.null, cjson.null, { type = "Fuse" }, cjson.null
+      end) }
+      assert.same({ 2, 4, 5 }, t:encode("a<s>b").ids)
+      assert.equal("ab", t:decode { 0, 1, 2, 3, 4, 5 })
+      assert.equal("<unk><s>a<s><s>b", t:decode({ 0, 1, 2, 3, 4, 5 }, { special = true }))
+    end)
+
     -- tokenizers 0.23.3: an added token that is looked for in normalized text is shown as "_\n", the model's piece is "\n".
     it("trims offsets by what the model's pieces are, not by what they are shown as", function()
       local t = load { ["tokenizer.json"] = definition(function(d)
