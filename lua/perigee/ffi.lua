@@ -176,7 +176,8 @@ M.classes = {}
 --   wrap(handle): an object that owns it
 --   is(x): whether x is such an object
 --   handle(x, what, level): its handle. An error that names `what` if x is another thing or was released, blaming as check does
---   release(x): frees at once what only x holds. Twice does no harm
+--   release(x): frees at once what only x holds. Twice does no harm. An error that blames the caller of the method that calls it
+--     if x is another thing
 function M.class(name, ctype, free, metatable)
   local class = {}
   local object
@@ -202,6 +203,9 @@ function M.class(name, ctype, free, metatable)
   end
 
   function class.release(x)
+    if not ffi.istype(object, x) then
+      error(("release: %s is %s, expected a %s"):format(name, M.describe(x), name), 3)
+    end
     local handle = x.handle
     x.handle = nil
     C[free](handle)

@@ -177,7 +177,7 @@ local function check_integers(list, what, limit, where)
   for i = 1, #list do
     local v = tonumber(list[i])
     if not v or v % 1 ~= 0 or v < 0 or v >= limit then
-      fail(where, "%s[%d] is %s, expected an integer from 0 to %d", what, i, tostring(list[i]), limit - 1)
+      fail(where, "%s[%d] is %s, expected an integer from 0 to %d", what, i, pgee.describe(list[i]), limit - 1)
     end
   end
 end
@@ -192,6 +192,8 @@ function add.ids(batch, input, where)
   for name, list in pairs(input) do
     if type(list) ~= "table" and not tensor.is(list) then
       fail(where, "%s is %s, expected a list of integers", name, pgee.describe(list))
+    elseif type(list) == "table" then
+      options.list(list, where .. ": " .. name .. ": expected a list of integers")
     end
   end
   if batch.prompt then

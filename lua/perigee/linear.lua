@@ -28,7 +28,7 @@ local requantize_known = { scale = true, zero = true, symmetric = true, smooth =
 -- Fields of the operator that say what x means, and the multiplier for w.
 local function input(x, w, given, level)
   if type(x) == "table" and not quant.is(x) then
-    x = tensor.from(x)
+    x = pgee.raise(tensor.from, x)
   end
   if w.dtype == "f32" then
     if not tensor.is(x) or given.quantize then
@@ -41,7 +41,7 @@ local function input(x, w, given, level)
     end
   else
     tensor.handle(x, "linear: x", level + 1)
-    x = quant.quantize(x, given.quantize)
+    x = pgee.raise(quant.quantize, x, given.quantize)
   end
   if type(x.scale) == "number" then
     return { x = x.q, scale = w:multiplier(x.scale), zero = x.zero }
@@ -63,7 +63,7 @@ local function call(_, x, w, given)
   local fields = input(x, w, given, 1)
   local rows, N = fields.x.shape[1], w.N
   fields.w, fields.activation, fields.residual, fields.kernel = w, given.activation, given.residual, given.kernel
-  fields.bias = type(given.bias) == "table" and tensor.from(given.bias) or given.bias
+  fields.bias = type(given.bias) == "table" and pgee.raise(tensor.from, given.bias) or given.bias
   if not given.requantize then
     fields.y = tensor.new("F32", { rows, N })
     operator.run("linear", fields)
@@ -86,6 +86,10 @@ local name = ffi.new("char[128]")
 --- What multiplies, in words: "avx512vnni 6x64". w: a packed weight; rows: how many x would have; kernel: "auto" or "onednn".
 function M.kernel(w, rows, kernel)
   packed.handle(w, "kernel: w")
+  if rows == nil then
+    error("kernel: rows is nil, expected how many x would have", 2)
+  end
+  options.integer(rows, 0, 2 ^ 31, "kernel: rows")
   local _, args = operator.args("linear", { w = w, kernel = kernel })
   check(C.pgee_linear_kernel(args, rows, name, ffi.sizeof(name)))
   return ffi.string(name)

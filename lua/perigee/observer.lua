@@ -52,7 +52,7 @@ end
 function methods.update(o, x)
   local h = class.handle(o, "observer")
   if type(x) == "table" then
-    x = tensor.from(x)
+    x = pgee.raise(tensor.from, x)
   end
   check(C.pgee_observer_update(h, tensor.handle(x, "x")))
   return o

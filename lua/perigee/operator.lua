@@ -3,7 +3,8 @@
 -- One row of `operators` for each operator of perigee.h, with the struct's fields in its order and spelling. A field's kind says
 -- what Lua value it takes:
 --   tensor    a tensor, or a plan's buffer         packed   a packed weight        observer   an observer
---   number    a number                             flag     true or false          quantize   a table of the quantizer's fields
+--   number    a number                             integer  a whole number         flag       true or false
+--   quantize  a table of the quantizer's fields
 --   a table   of names: one of them
 -- Fields that are nil stay 0 or NULL. Whether they may is C's to say: its messages name the field.
 local ffi = require "ffi"
@@ -32,20 +33,20 @@ local GATHERS = { first = C.PGEE_GATHER_FIRST, marked = C.PGEE_GATHER_MARKED }
 
 --- mode: "static" (zero, m), "token" or "sequence" (row_scale, row_zero are written). See pgee_quantizer.
 local QUANTIZER = {
-  mode = MODES, symmetric = "flag", zero = "number", m = "tensor", q = "tensor", row_scale = "tensor", row_zero = "tensor",
+  mode = MODES, symmetric = "flag", zero = "integer", m = "tensor", q = "tensor", row_scale = "tensor", row_zero = "tensor",
 }
 
 local operators = {
   embed = {
     code = C.PGEE_EMBED, args = ffi.typeof "pgee_embed_args",
     fields = {
-      word = "tensor", position = "tensor", type = "tensor", position_offset = "number", y = "tensor", skip_padding = "flag",
+      word = "tensor", position = "tensor", type = "tensor", position_offset = "integer", y = "tensor", skip_padding = "flag",
     },
   },
   linear = {
     code = C.PGEE_LINEAR, args = ffi.typeof "pgee_linear_args",
     fields = {
-      x = "tensor", w = "packed", bias = "tensor", scale = "tensor", zero = "number", row_scale = "tensor", row_zero = "tensor",
+      x = "tensor", w = "packed", bias = "tensor", scale = "tensor", zero = "integer", row_scale = "tensor", row_zero = "tensor",
       activation = ACTIVATIONS, residual = "tensor", kernel = KERNELS, y = "tensor", quantize = "quantize",
     },
   },
@@ -61,7 +62,7 @@ local operators = {
   attention = {
     code = C.PGEE_ATTENTION, args = ffi.typeof "pgee_attention_args",
     fields = {
-      qkv = "tensor", heads = "number", scale = "number", qk_scale = "tensor", v_scale = "tensor", queries = QUERIES,
+      qkv = "tensor", heads = "integer", scale = "number", qk_scale = "tensor", v_scale = "tensor", queries = QUERIES,
       y = "tensor", quantize = "quantize", bias = "tensor",
     },
   },
@@ -85,8 +86,8 @@ for name, operator in pairs(operators) do
   M.names[operator.code] = name
 end
 
--- The plan's buffers, known by their metatable so that this module need not require perigee.plan.
-M.buffer = {}
+-- The metatables of the plan's buffers and batches, so that this module need not require perigee.plan.
+M.buffer, M.batch = {}, {}
 
 local fill
 
@@ -111,6 +112,12 @@ local kinds = {
     end
     return value
   end,
+  integer = function(value, what, level)
+    if type(value) ~= "number" or value % 1 ~= 0 or math.abs(value) >= 2 ^ 31 then -- beyond it, C would see another number
+      error(("%s is %s, expected an integer"):format(what, pgee.describe(value)), level + 2)
+    end
+    return value
+  end,
   flag = function(value, what, level)
     if type(value) ~= "boolean" then
       error(("%s is %s, expected true or false"):format(what, pgee.describe(value)), level + 2)
@@ -127,7 +134,7 @@ local function convert(kind, value, what, level)
 end
 
 function fill(struct, fields, given, what, level)
-  options.check(given, fields, what, level + 1)
+  given = options.check(given, fields, what, level + 1)
   for name, value in pairs(given) do
     local kind = fields[name]
     if kind == "quantize" then
@@ -150,6 +157,9 @@ end
 function M.run(name, given, batch, level)
   level = (level or 1) + 1
   local code, args = M.args(name, given, level)
+  if batch ~= nil and getmetatable(batch) ~= M.batch then
+    error(("%s: batch is %s, expected one that plan.batch made"):format(name, pgee.describe(batch)), level + 1)
+  end
   pgee.check(C.pgee_run(code, args, batch and batch.c), level)
 end
 

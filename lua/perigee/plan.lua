@@ -35,7 +35,7 @@ end
 
 -- ---- Batches -------------------------------------------------------------------------------------------------------------
 
-local Batch = {}
+local Batch = operator.batch
 Batch.__index = Batch
 Batch.__tostring = function(b)
   return ("batch of %d sequences, %d tokens, the longest %d"):format(b.B, b.T, b.S)
@@ -180,6 +180,9 @@ end
 --- Ends building. A list of buffers whose values are wanted after a run; others share memory once unused. Returns the plan.
 function Plan.seal(p, outputs)
   local h = plans.handle(p, "plan")
+  if type(outputs) ~= "table" then
+    error(("seal: outputs is %s, expected a list of buffers"):format(pgee.describe(outputs)), 2)
+  end
   local array = ffi.new("const pgee_tensor *[?]", math.max(#outputs, 1))
   for i, b in ipairs(outputs) do
     array[i - 1] = buffer_handle(b, "output " .. i, 1)
@@ -192,7 +195,7 @@ local CAPACITY = { tokens = true, sequences = true, longest = true, marked = tru
 
 -- tokens, sequences, longest, marked of a capacity table.
 local function capacity(given, level)
-  options.check(given, CAPACITY, "capacity", level + 1)
+  given = options.check(given, CAPACITY, "capacity", level + 1)
   return integer(given.tokens, "tokens", 0, level + 1), integer(given.sequences, "sequences", 0, level + 1),
     integer(given.longest or given.tokens, "longest", 0, level + 1), integer(given.marked or 0, "marked", 0, level + 1)
 end

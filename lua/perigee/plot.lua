@@ -10,8 +10,8 @@
 --   y, x     vectors of one length; x defaults to 1, 2, 3 ...
 --   series   several of them instead: a list of { name =, y =, x = }
 --   title, xlabel, ylabel
---   width    in columns; by default the terminal's, at most 100
---   height   in lines, axes excluded; 10
+--   width    in columns, 20 to 10000; by default the terminal's, at most 100
+--   height   in lines, 2 to 10000, axes excluded; 10
 -- A plot prints itself; a prompt adds colours. Series are told apart by dashes, by colours, or by letters in ASCII.
 local canvas = require "perigee.canvas"
 local pgee = require "perigee.ffi"
@@ -26,6 +26,7 @@ local Plot = {}
 Plot.__index = Plot
 
 local WIDEST, NARROWEST, HEIGHT = 100, 20, 10
+local MOST = 10000 -- columns or lines
 local COLOURS = { "cyan", "yellow", "magenta", "green", "red", "blue" } -- one for each series that a canvas can tell apart
 
 ---- What is plotted ---------------------------------------------------------------------------------------------------
@@ -60,10 +61,20 @@ local function counted(n)
   return list
 end
 
+local SERIES = { name = true, y = true, x = true }
+
 local function series_of(given)
-  local list = {}
-  for i, s in ipairs(given.series or { { y = given.y, x = given.x } }) do
+  local list, all = {}, given.series
+  if all == nil then
+    all = { { y = given.y, x = given.x } }
+  elseif type(all) ~= "table" then
+    error(("plot: series is %s, expected a list of { name =, y =, x = }"):format(pgee.describe(all)), 0)
+  end
+  options.list(all, "plot: series: expected a list of { name =, y =, x = }")
+  for i, s in ipairs(all) do
     local prefix = given.series and ("series[%d]."):format(i) or ""
+    options.check(s, SERIES, ("plot: series[%d]"):format(i), -2)
+    options.text(s.name, "plot: " .. prefix .. "name", -2)
     local y = vector(s.y, prefix .. "y")
     local x = s.x or given.x
     list[i] = { name = s.name, y = y, x = x and vector(x, prefix .. "x", #y) or counted(#y) }
@@ -76,21 +87,24 @@ end
 
 local KNOWN = { y = true, x = true, series = true, title = true, xlabel = true, ylabel = true, width = true, height = true }
 
-local function size(given, key, least)
-  local value = given[key]
-  if value ~= nil and (type(value) ~= "number" or value % 1 ~= 0 or value < least) then
-    error(("plot: %s is %s, expected an integer of at least %d"):format(key, pgee.describe(value), least), 0)
-  end
-  return value
+local function width_of(given)
+  return options.integer(given.width, NARROWEST, MOST, "plot: width", -2)
+end
+
+local function height_of(given)
+  return options.integer(given.height, 2, MOST, "plot: height", -2)
 end
 
 local function new(kind, given)
   given = options.check(given, KNOWN, "plot", -2)
+  for _, key in ipairs { "title", "xlabel", "ylabel" } do
+    options.text(given[key], "plot: " .. key, -2)
+  end
   return setmetatable({
-    width = size(given, "width", NARROWEST),
+    width = width_of(given),
     panels = { {
       kind = kind, series = series_of(given), title = given.title, xlabel = given.xlabel, ylabel = given.ylabel,
-      height = size(given, "height", 2) or HEIGHT,
+      height = height_of(given) or HEIGHT,
     } },
   }, Plot)
 end
@@ -131,23 +145,27 @@ local function summary(name, values)
 end
 
 local function ranges(before, after, given)
-  options.check(given, { title = true, width = true, height = true, names = true }, "plot", -2)
-  given = given or {}
+  given = options.check(given, { title = true, width = true, height = true, names = true }, "plot", -2)
+  options.text(given.title, "plot: title", -2)
   local panels = {}
   local names = given.names or { "before", "after" }
-  for i = 1, after ~= nil and 2 or 1 do
-    local values = vector(i == 1 and before or after, names[i], i == 2 and #before or nil)
+  if type(names) ~= "table" or type(names[1]) ~= "string" or type(names[2]) ~= "string" then
+    error(("plot: names is %s, expected two texts"):format(pgee.describe(names)), 0)
+  end
+  local all = { vector(before, names[1]) }
+  all[2] = after ~= nil and vector(after, names[2], #all[1]) or nil
+  for i, values in ipairs(all) do
     local copy = {}
     for k, v in ipairs(values) do
       copy[k] = finite(v) and math.abs(v) or 0
     end
     panels[i] = {
       kind = "bars", series = { { y = copy, x = counted(#copy) } }, title = summary(names[i], copy),
-      height = size(given, "height", 2) or 6, colour = COLOURS[i],
+      height = height_of(given) or 6, colour = COLOURS[i],
     }
   end
   panels[#panels].xlabel = "channel"
-  return setmetatable({ title = given.title, width = size(given, "width", NARROWEST), panels = panels }, Plot)
+  return setmetatable({ title = given.title, width = width_of(given), panels = panels }, Plot)
 end
 
 --- The absolute range of each channel before smoothing and, unless `after` is nil, after it: two vectors of K numbers, one panel

@@ -31,7 +31,7 @@ function M.range(lo, hi, given)
     end
     error(("range: %s is %s, expected a number"):format(what, pgee.describe(v)), 2)
   end
-  local symmetric = given.symmetric or false
+  local symmetric = options.boolean(given.symmetric, "range: symmetric")
   check(C.pgee_range_scale(lo, hi, symmetric and 1 or 0, out_scale, out_zero))
   return { scale = out_scale[0], zero = out_zero[0], symmetric = symmetric }
 end
@@ -66,15 +66,17 @@ function M.multiplier(scale, s)
     error(("multiplier: scale is %s, expected a number"):format(pgee.describe(scale)), 2)
   end
   local smooth = type(s) ~= "number" and tensor.handle(s, "multiplier: s") or nil
+  options.integer(not smooth and s or nil, 0, 2 ^ 31, "multiplier: s")
   local m = tensor.new("F32", { smooth and #s or s })
   check(C.pgee_quantize_multiplier(m.handle, scale, smooth))
   return m
 end
 
 -- 1 / s[k]: what a dynamic quantizer multiplies by.
-local function reciprocal(s, level)
+local function reciprocal(s, what, level)
+  local handle = tensor.handle(s, what .. ": smooth", level + 1)
   local m = tensor.new("F32", { #s })
-  check(C.pgee_quantize_multiplier(m.handle, 1, tensor.handle(s, "smooth", level + 1)), level + 1)
+  check(C.pgee_quantize_multiplier(m.handle, 1, handle), level + 1)
   return m
 end
 
@@ -97,8 +99,15 @@ function M.wrap(q, scale, zero, smooth)
   return setmetatable({ q = q, scale = scale, zero = zero, smooth = smooth }, Quantized)
 end
 
+local function quantized(x, what)
+  if not M.is(x) then
+    error(("%s: x is %s, expected a quantized tensor"):format(what, pgee.describe(x)), 3)
+  end
+end
+
 --- (q - zero) * scale, F32 [rows][K]: the values that the weights see, that is, divided by the smoothing factors.
 function Quantized.dequantize(x)
+  quantized(x, "dequantize")
   local y = tensor.new("F32", x.q.shape)
   local K = x.q.shape[2]
   local from, from_stride = x.q:pointer()
@@ -115,6 +124,7 @@ end
 
 --- Frees its tensors at once.
 function Quantized.release(x)
+  quantized(x, "release")
   x.q:release()
   if type(x.scale) ~= "number" then
     x.scale:release()
@@ -128,12 +138,16 @@ local known = { scale = true, zero = true, symmetric = true, smooth = true, per 
 function M.quantizer(given, K, what, level)
   level, what = (level or 1) + 1, what or "quantizer"
   given = options.check(given, known, what, level)
+  options.boolean(given.symmetric, what .. ": symmetric", level)
+  if given.smooth ~= nil then
+    tensor.handle(given.smooth, what .. ": smooth", level)
+  end
   if given.scale == nil then
     if given.zero ~= nil then
       error(what .. ": zero without a scale", level + 1)
     end
     local mode = options.choice(given.per or "token", { token = true, sequence = true }, what .. ": per", level)
-    local m = given.smooth and reciprocal(given.smooth, level) or nil
+    local m = given.smooth and reciprocal(given.smooth, what, level) or nil
     return { mode = mode, symmetric = given.symmetric ~= false, m = m }
   elseif type(given.scale) ~= "number" or given.per ~= nil then
     local rest = given.per and " and no per" or ""
@@ -159,7 +173,7 @@ end
 -- methods dequantize, release.
 function M.quantize(x, given)
   if type(x) == "table" then
-    x = tensor.from(x)
+    x = pgee.raise(tensor.from, x)
   end
   tensor.handle(x, "quantize: x")
   local shape = x.shape

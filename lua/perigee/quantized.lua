@@ -207,7 +207,9 @@ end
 local function diff(q, other)
   options.method(q, "diff")
   local of = getmetatable(other) == Quantized and other or q
-  if of == q and other ~= q then
+  if type(other) ~= "table" then
+    error(("diff: expected a quantized model, settings, or a table of settings, got %s"):format(pgee.describe(other)), 0)
+  elseif of == q and other ~= q then
     other = { settings = settings.is(other) and other or settings.new(other, 0) }
     settings.check_patterns(other.settings, measure.sites(q))
   elseif table.concat(patterns.names(measure.sites(of)), " ") ~= table.concat(patterns.names(measure.sites(q)), " ") then
@@ -225,6 +227,7 @@ end
 
 --- q:recipe(): Lua text that makes this model again, bit for bit. It returns the model. See recipe.lua.
 function Quantized:recipe()
+  raise(options.method, self, "recipe")
   return recipe(self)
 end
 

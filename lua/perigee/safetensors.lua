@@ -38,7 +38,7 @@ end
 function M.open(path, opts)
   text_check(path, "path")
   opts = options.check(opts, { copy = true }, "safetensors")
-  if opts.copy then
+  if options.boolean(opts.copy, "safetensors: copy") then
     check(C.pgee_safetensors_read(out, path))
   else
     check(C.pgee_safetensors_open(out, path))
@@ -46,11 +46,14 @@ function M.open(path, opts)
   return class.wrap(out[0])
 end
 
--- The keys of a table of text, sorted, and an array of C over f(key), which `keep` keeps alive.
-local function sorted(t, what)
+-- The keys of a table, texts, sorted. what: the table; of: one of its keys.
+local function sorted(t, what, of)
+  if type(t) ~= "table" then
+    error(("%s is %s, expected a table by name"):format(what, pgee.describe(t)), 3)
+  end
   local keys = {}
   for key in pairs(t) do
-    text_check(key, what, 2)
+    text_check(key, of, 2)
     keys[#keys + 1] = key
   end
   table.sort(keys)
@@ -61,7 +64,8 @@ end
 -- equal tensors and metadata give equal bytes. See pgee_safetensors_write in perigee.h.
 function M.write(path, tensors, metadata)
   text_check(path, "path")
-  local names, keys = sorted(tensors, "a tensor's name"), sorted(metadata or {}, "a key of the metadata")
+  local names = sorted(tensors, "tensors", "a tensor's name")
+  local keys = sorted(metadata == nil and {} or metadata, "metadata", "a key of the metadata")
   local list, handles = ffi.new("const char *[?]", #names + 1), ffi.new("const pgee_tensor *[?]", #names + 1)
   for i, name in ipairs(names) do
     list[i - 1], handles[i - 1] = name, tensor.handle(tensors[name], ("tensor '%s'"):format(name))
@@ -111,7 +115,9 @@ end
 --- Checks a file that was written by write: that the header and every tensor of at most `bytes` bytes (default: any) have their
 -- checksums. An error names what is damaged.
 function methods.verify(f, bytes)
-  check(C.pgee_safetensors_verify(class.handle(f), bytes or -1))
+  local h = class.handle(f)
+  options.integer(bytes, 0, 2 ^ 53, "verify: bytes")
+  check(C.pgee_safetensors_verify(h, bytes or -1))
 end
 
 --- The checksum that the file has of a tensor, or of its header if there is no name: a number.
@@ -125,9 +131,6 @@ end
 
 --- Closes it at once. What is done with f afterwards is an error.
 function methods.close(f)
-  if not class.is(f) then
-    error("file is " .. pgee.describe(f) .. ", expected a safetensors file", 2)
-  end
   class.release(f)
 end
 

@@ -18,6 +18,7 @@
 --
 -- patterns.lua says what a pattern is and which is closest; settings/values.lua what each setting may be.
 local patterns = require "perigee.patterns"
+local pgee = require "perigee.ffi"
 local values = require "perigee.settings.values"
 
 --- The names of all settings, of those that a site may have of its own, and the default alphas.
@@ -37,7 +38,7 @@ end
 --- Settings from a table of what differs from the defaults. Errors name the setting, the value and what is allowed. level: for
 -- modules, 0 for a message without a place.
 function settings.new(given, level)
-  return setmetatable({ values = values_of(given or {}, level) }, Settings)
+  return setmetatable({ values = values_of(given == nil and {} or given, level) }, Settings)
 end
 
 --- Whether `value` was made by settings.new.
@@ -71,6 +72,10 @@ end
 --- New settings with some values changed; `self` stays as it is. What changes here holds everywhere: no site keeps a value of its
 -- own for it. Changing `activations` brings its own defaults of symmetric, per, and of an alpha that was at its default.
 function settings.with(self, changes, level)
+  if not settings.is(self) or type(changes) ~= "table" then
+    error(("settings.with: expected settings and a table of changes, got %s and %s"):format(pgee.describe(self),
+      pgee.describe(changes)), level == 0 and 0 or (level or 1) + 1)
+  end
   local given, changed = copied(self.values), copied(changes)
   if changes.activations ~= nil then
     if changes.activations ~= given.activations then
@@ -145,7 +150,7 @@ end
 
 local resolved = setmetatable({}, { __mode = "k" }) -- by settings, by site
 
---- The settings of one site: { activations, symmetric, per, weights, alpha, skip, observer }, not to be changed.
+--- For modules: the settings of one site: { activations, symmetric, per, weights, alpha, skip, observer }, not to be changed.
 function settings.of(self, site)
   local of = resolved[self]
   if not of then
@@ -175,8 +180,8 @@ local function set_own(chosen, site, entry, own)
   end
 end
 
---- New settings in which each of the sites has values of its own. What is then no different from what the site would have anyway
--- is left out, so that equal settings are written alike. level: as for settings.new.
+--- For modules: new settings in which each of the sites has values of its own. What is then no different from what the site would
+-- have anyway is left out, so that equal settings are written alike. level: as for settings.new.
 function settings.at(self, sites, changes, level)
   local ok, result = pcall(function()
     local own, chosen = values.own(changes), copied(self.values)

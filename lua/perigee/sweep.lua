@@ -3,7 +3,7 @@
 --
 --   local s = q:sweep { alpha = { 0, 1, 0.05 } }       -- from, to, step
 --   s.alpha, s.output                                  -- lists: the alphas, the output's dB
---   s.sites[i]                                         -- { name =, sqnr = a list of dB, best = the alpha of the largest }
+--   s.sites[i]                                         -- { name =, linears =, sqnr = a list of dB, best = its alpha }
 --   s.best                                             -- the alpha at which the output is best
 --   q.alpha = s.best;  q.alpha = s:alphas()            -- for all; for each site its own
 --   s:plot "encoder.layer.3.output.dense"              -- curves of sites beside the output's
@@ -78,6 +78,7 @@ function sweep.run(q, probe, given)
   if not q.stats or q.stats.released then
     error("sweep: there are no statistics to measure by", 0)
   end
+  options.boolean(given.output, "sweep: output", -2)
   local alphas, all = alphas_of(given.alpha), measure.sites(q)
   local swept = given.sites ~= nil and patterns.find(given.sites, all)
   local list = candidates(q, alphas, swept)
@@ -92,7 +93,8 @@ function sweep.run(q, probe, given)
     local sqnr = measure.site(q, site, list)
     if next(sqnr) then
       table.insert(self.sites, {
-        name = site.name, sqnr = sqnr, best = best_of(alphas, sqnr), now = settings.of(q.settings, site).alpha,
+        name = site.name, linears = site.linears, sqnr = sqnr, best = best_of(alphas, sqnr),
+        now = settings.of(q.settings, site).alpha,
       })
     end
     step()
@@ -112,8 +114,15 @@ end
 
 ---- The result --------------------------------------------------------------------------------------------------------
 
+local function sweep_check(self, name)
+  if getmetatable(self) ~= Sweep then
+    error(("%s is a method of a sweep: call it with a colon, as in s:%s()"):format(name, name), 3)
+  end
+end
+
 --- For each site the alpha at which it is best: { site = alpha }, as q.alpha takes it.
 function Sweep:alphas()
+  sweep_check(self, "alphas")
   local map = {}
   for _, site in ipairs(self.sites) do
     map[site.name] = site.best
@@ -123,6 +132,7 @@ end
 
 --- Curves of SQNR over alpha: the output's, and those of the sites that a pattern matches, as many as a plot holds.
 function Sweep:plot(pattern)
+  sweep_check(self, "plot")
   local series = {}
   if pattern ~= nil and type(pattern) ~= "string" then
     error(("plot: the pattern is %s, expected the name of a site or a pattern"):format(pgee.describe(pattern)), 2)
@@ -130,18 +140,14 @@ function Sweep:plot(pattern)
   if self.output then
     series[1] = { name = "output", y = self.output }
   end
-  local match = pattern ~= nil and patterns.matcher(pattern)
   for _, site in ipairs(self.sites) do
-    if #series < 6 and (match and match(site.name) or not match and #series == 0) then
+    if #series < 6 and (pattern and patterns.matches(pattern, site) or not pattern and #series == 0) then
       series[#series + 1] = { name = site.name, y = site.sqnr }
     end
   end
-  if match and #series == (self.output and 1 or 0) then
-    local names = {}
-    for i, site in ipairs(self.sites) do
-      names[i] = site.name
-    end
-    error(("plot: %s matches no site of the sweep%s"):format(pgee.describe(pattern), nearest.hint(pattern, names)), 2)
+  if pattern and #series == (self.output and 1 or 0) then
+    error(("plot: %s matches no site of the sweep%s"):format(pgee.describe(pattern),
+      nearest.hint(pattern, patterns.names(self.sites))), 2)
   end
   return plot.curve { series = series, x = self.alpha, title = "SQNR over alpha", xlabel = "alpha", ylabel = "dB" }
 end

@@ -292,7 +292,7 @@ function methods.set(t, values)
     assign(h, values, 1)
   elseif C.pgee_tensor_ndim(h) > 1 then
     for i = 1, #t do
-      view_row(h, i, 1):set(values)
+      pgee.raise(methods.set, view_row(h, i, 1), values)
     end
   else
     local kind = types[C.pgee_tensor_dtype(h)]
@@ -379,9 +379,6 @@ end
 
 --- Frees the memory at once unless a view still needs it. What is done with t afterwards is an error.
 function methods.release(t)
-  if not class.is(t) then
-    error("tensor is " .. pgee.describe(t) .. ", expected a tensor", 2)
-  end
   class.release(t)
 end
 

@@ -270,7 +270,7 @@ describe("perigee.tensor", function()
     assert.is_false(tensor.is { 1 })
     assert.equal("other is a table, expected a tensor", blamed(function() tensor.from({ 1 }):equals {} end))
     assert.equal("tensor is nil, expected a tensor", blamed(function() tensor.from({ 1 }).f32() end))
-    assert.equal("tensor is 3, expected a tensor", blamed(function() tensor.from({ 1 }).release(3) end))
+    assert.equal("release: tensor is 3, expected a tensor", blamed(function() tensor.from({ 1 }).release(3) end))
   end)
 
   describe("prints", function()

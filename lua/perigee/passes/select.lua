@@ -184,6 +184,7 @@ local function check_tokens(counts)
   if type(counts) ~= "table" or #counts == 0 then
     fail("tokens", counts, "a list of token counts")
   end
+  options.list(counts, "select: tokens: expected a list of token counts")
   for i, count in ipairs(counts) do
     if type(count) ~= "number" or count % 1 ~= 0 or count < 1 or count > MOST then
       fail(("tokens[%d]"):format(i), count, ("an integer from 1 to %d"):format(MOST))
