@@ -3,7 +3,8 @@
 -- The head gives each token two logits: that the answer begins there, and that it ends there. Question and context are one pair;
 -- a long context becomes several windows (Devlin et al. 2019). In each window the logits of the context's tokens and of the
 -- first token, which stands for "no answer", become probabilities, and a stretch is worth its first token's probability of
--- beginning times its last one's of ending, as in the question-answering pipeline of the reference library (version 4).
+-- beginning times its last one's of ending, as in the question-answering pipeline of the reference library (version 4). A stretch
+-- that several windows have counts once, with its best score; the last releases of version 4 add up what equal texts score.
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
 local windows = require "perigee.windows"
