@@ -397,7 +397,7 @@ local function open(path, given)
   self.model = self
   setmetatable(self, Artifact)
   check_format(self)
-  self.file:verify((verify or copy) and -1 or SMALL)
+  self.file:verify(not (verify or copy) and SMALL or nil)
   read_model(self)
   self.limit = options.integer(given.max_tokens, 2, self.positions, "open: max_tokens", -2) or self.limit
   return self
