@@ -29,9 +29,9 @@ local function lead(b)
   if b == 0xF4 then return 3, 0x80, 0x8F end
 end
 
---- The position of the first byte that is no UTF-8, nil if all are.
-function jsonl.malformed(text)
-  local i = text:find("[\128-\255]")
+--- The position of the first byte that is no UTF-8, nil if all are. from: where a character begins, to look from there on.
+function jsonl.malformed(text, from)
+  local i = text:find("[\128-\255]", from)
   while i and i <= #text do
     local b = byte(text, i)
     if b < 0x80 then

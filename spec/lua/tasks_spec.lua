@@ -338,6 +338,26 @@ describe("characters", function()
   end)
 end)
 
+describe("bytes that are no UTF-8", function()
+  it("are a character each, as to the tokenizer", function()
+    local text = "a\xffé\x80\xe2\x82z\xed\xa0\x80🙂\xf0\x9f"
+    local at = scores.characters(text)
+    local starts = { 0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 15, 16, 17 }
+    for count, byte in ipairs(starts) do
+      assert.are.equal(count - 1, at(byte))
+    end
+    for _, name in ipairs { "ner", "roberta-ner", "xlmr-ner" } do
+      local model = load(name)
+      local offsets = model:tokenizer():encode(text, nil, { offsets = "characters" }).offsets
+      local tokens = model:ner(text, { aggregation = "none" })
+      for _, token in ipairs(tokens) do
+        assert.are.same(offsets[token.token], { token.first - 1, token.last })
+        assert.are.equal(token.text, text:sub(token.first_byte, token.last_byte))
+      end
+    end
+  end)
+end)
+
 describe("words", function()
   it("have a tag each, also those that have no token; none is cut where they fit", function()
     local model = load "ner"

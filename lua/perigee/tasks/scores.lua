@@ -83,6 +83,22 @@ function scores.mean(rows, first, last, starts)
   return mean
 end
 
+-- The text with "?" for each byte that is no UTF-8, which counts as one character, as tokenizers have it.
+local function well_formed(text)
+  if not text:find "[\128-\255]" then
+    return text
+  end
+  local malformed = require("perigee.jsonl").malformed -- loaded here: a process that answers one text seldom needs it
+  local parts, from, bad = {}, 1, malformed(text)
+  while bad do
+    parts[#parts + 1] = text:sub(from, bad - 1)
+    from = bad + 1
+    bad = malformed(text, from)
+  end
+  parts[#parts + 1] = text:sub(from)
+  return table.concat(parts, "?")
+end
+
 -- Characters that begin in bytes first to last (from 1) of a text.
 local function beginnings(text, first, last)
   local count = 0
@@ -97,6 +113,7 @@ end
 -- the text, and less than `step` bytes each.
 function scores.characters(text)
   local step, before, known = 64, { [0] = 0 }, 0 -- before[k]: characters before byte k * step
+  text = well_formed(text)
   return function(offset)
     local k = math.floor(offset / step)
     for block = known + 1, k do
