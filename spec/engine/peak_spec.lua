@@ -37,7 +37,14 @@ describe("the peak", function()
   it("of INT8 is above that of FP32", function()
     each_isa(function(isa)
       if isa ~= C.PGEE_REF and isa ~= C.PGEE_AMX_MODEL then
-        assert.is_true(peak(C.PGEE_PEAK_INT8) > 1.2 * peak(C.PGEE_PEAK_F32))
+        local ratio
+        for _ = 1, 5 do -- others may take the processor, or lower its clock, during one of the two
+          ratio = peak(C.PGEE_PEAK_INT8) / peak(C.PGEE_PEAK_F32)
+          if ratio > 1.2 then
+            break
+          end
+        end
+        assert.is_true(ratio > 1.2, ("%.2f times on ISA %d"):format(ratio, isa))
       end
     end)
   end)

@@ -89,16 +89,23 @@ describe("the team", function()
 
   it("uses less than a millisecond of CPU in an idle second", function()
     engine.with_threads(7, function() C.spec_rounds(7, 10) end)
-    C.usleep(10000)
-    local before = C.spec_cpu_seconds()
-    C.usleep(1000000)
-    assert.is_true(C.spec_cpu_seconds() - before < 0.001)
+    local used
+    for _ = 1, 5 do -- on a busy machine it takes the threads a while to come to rest
+      C.usleep(10000)
+      local before = C.spec_cpu_seconds()
+      C.usleep(1000000)
+      used = C.spec_cpu_seconds() - before
+      if used < 0.001 then
+        break
+      end
+    end
+    assert.is_true(used < 0.001, ("%.4f s"):format(used))
   end)
 
   it("lets a second caller run alone", function()
     engine.with_threads(2, function()
       assert.equal(0, C.spec_busy_start())
-      local alone, until_then = 0, P.pgee_seconds() + 10
+      local alone, until_then = 0, P.pgee_seconds() + 60
       repeat
         local rounds = tonumber(C.spec_rounds(2, 3)) -- -1: it did not have two threads
         assert.is_true(rounds == 0 or rounds == -1)

@@ -133,12 +133,12 @@ describe("WordPiece", function()
   end)
 
   it("stays linear on long texts without a space", function()
-    local began = C.pgee_seconds()
+    local began = os.clock()
     for _, part in ipairs { "a", "é", "中", ".", "\204\129\204\150", " ", "[SEP", "\255" } do
       local e = t:encode(part:rep(2 ^ 20 / #part), nil, 512)
       assert.is_true(e.length >= 2)
     end
-    assert.is_true(C.pgee_seconds() - began < (os.getenv "PERIGEE_HARD" and 60 or 5))
+    assert.is_true(os.clock() - began < (os.getenv "PERIGEE_HARD" and 60 or 5))
   end)
 end)
 

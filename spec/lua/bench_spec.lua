@@ -351,7 +351,7 @@ describe("spec/support/bench_kernels.lua", function()
       return text
     end
     assert.matches("norm, static, width 384 +%d+%.%d+\n", measured())
-    assert.matches("norm, static, width 384 +%d+%.%d+ +x %d%.%d%d", measured())
+    assert.matches("norm, static, width 384 +%d+%.%d+ +x %d+%.%d%d", measured())
     local _, list = next(cjson.decode(models.read(path)))
     assert.are.equal(3, #list)
     assert.is_true(list[1].cycles > 0)

@@ -3,6 +3,7 @@ local failure = require "spec.support.failure"
 local live = require "spec.support.live"
 local models = require "spec.support.models"
 local perigee = require "perigee"
+local pgee = require "perigee.ffi"
 local random = require "perigee.random"
 local settings = require "perigee.settings"
 
@@ -177,13 +178,14 @@ end)
 
 describe("a change", function()
   it("says which sites it touched, SQNR before and after, and the seconds", function()
+    local began = pgee.C.pgee_seconds()
     local change = q:set(DENSE, { alpha = 0.1 })
+    assert.is_true(change.seconds > 0 and change.seconds < pgee.C.pgee_seconds() - began)
     assert.are.equal(1, #change.sites)
     local site = change.sites[1]
     assert.are.same({ DENSE, { DENSE }, { alpha = { settings.ALPHA.static, 0.1 } } }, { site.name, site.linears, site.changed })
     assert.is_true(site.before > 15 and site.after > 15 and site.before ~= site.after)
     assert.are.equal(site.after, q:sqnr(DENSE)[DENSE])
-    assert.is_true(change.seconds > 0 and change.seconds < 5)
     local text = tostring(change)
     assert.matches(("alpha %g -> 0.1, 1 site, "):format(settings.ALPHA.static), text, 1, true)
     assert.matches(("%s  +%.2f  %.2f  "):format(DENSE:gsub("%.", "%%."), site.before, site.after), text)
@@ -309,12 +311,13 @@ describe("memory", function()
   end)
 end)
 
--- The least of a few tries: this is about how long it takes, not about who else is on the machine.
+-- Processor time, the least of a few tries: this is about how long it takes, not about who else is on the machine.
 local function least(count, f)
   local best = math.huge
   for i = 1, count do
-    local record = f(i)
-    best = math.min(best, record.seconds)
+    local began = os.clock()
+    f(i)
+    best = math.min(best, os.clock() - began)
   end
   return best
 end
@@ -346,7 +349,7 @@ describe("the time of a change", function()
 
   it("is below 100 ms for a whole MiniLM", function()
     local large, release = turned "minilm"
-    local seconds = least(6, function(i) return large:set { alpha = i / 10 } end)
+    local seconds = least(6, function(i) large:set { alpha = i / 10 } end)
     release(large)
     assert.is_true(seconds < 0.1, ("%.3f s"):format(seconds))
   end)
@@ -356,8 +359,8 @@ describe("the time of a change", function()
     random.configs[name] = setmetatable({ num_hidden_layers = 4 }, { __index = random.configs["bert-large"] })
     local large, release = turned(name)
     random.configs[name] = nil
-    local layer = least(5, function(i) return large:set("encoder.layer.2.*", { alpha = i / 10 }) end)
-    local all = least(5, function(i) return large:set { alpha = i / 10 + 0.05 } end)
+    local layer = least(5, function(i) large:set("encoder.layer.2.*", { alpha = i / 10 }) end)
+    local all = least(5, function(i) large:set { alpha = i / 10 + 0.05 } end)
     release(large)
     assert.is_true(layer < 0.3, ("%.3f s"):format(layer))
     assert.is_true(all < 4 / 6, ("%.3f s"):format(all))

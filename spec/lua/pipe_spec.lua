@@ -336,6 +336,13 @@ describe("pipe", function()
   end)
 
   describe("that is interrupted", function()
+    -- What kills.sh says, without how often, which is as wanted, less where it came too late because the machine was busy.
+    local function killed(wanted, text)
+      local count, rest = text:match "^(%d+) (.*)$"
+      assert.is_true(tonumber(count) >= wanted / 4, text)
+      return rest
+    end
+
     it("goes on where it stopped: complete, nothing twice", function()
       local kills = tonumber(os.getenv "PERIGEE_KILLS" or 4)
       put("in", texts(kills * 800 + 4000, 20))
@@ -343,8 +350,7 @@ describe("pipe", function()
         $EMBED --keep id < in > want
         sh %s/spec/support/kills.sh %d out $EMBED --keep id --input in --output out --resume && cmp want out && ls]]):format(top,
         kills))
-      assert.are.equal(0, status, text)
-      assert.are.equal(("%d kills\nin\nout\nwant\n"):format(kills), text)
+      assert.are.same({ "kills\nin\nout\nwant\n", 0 }, { killed(kills, text), status })
     end)
 
     it("goes on with vectors, too", function()
@@ -352,7 +358,7 @@ describe("pipe", function()
       local text, status = bash(([[
         $PIPE --vectors npy --input in --output want
         sh %s/spec/support/kills.sh 2 out $PIPE --vectors npy --input in --output out --resume && cmp want out]]):format(top))
-      assert.are.same({ "2 kills\n", 0 }, { text, status })
+      assert.are.same({ "kills\n", 0 }, { killed(2, text), status })
     end)
 
     it("takes nothing for its own that is not", function()

@@ -478,6 +478,11 @@ _
 end)
 
 describe("recipes/repl.lua at a terminal", function()
+  local multiplexer = io.open "/dev/ptmx"
+  if not multiplexer then
+    return pending "there are no pseudo-terminals here"
+  end
+  multiplexer:close()
   local d, state
   local readline = pcall(ffi.load, "libreadline.so.8")
   local with_readline = readline and it or function(name)

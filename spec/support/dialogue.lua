@@ -20,7 +20,7 @@ local dialogue = {}
 local Dialogue = {}
 Dialogue.__index = Dialogue
 
-local PATIENCE = 20 -- seconds: the machine may be busy
+local PATIENCE = 60 -- seconds: the machine may be busy
 
 --- The interpreter that runs this.
 function dialogue.interpreter()
@@ -90,7 +90,7 @@ end
 function Dialogue:finish()
   local deadline = os.time() + PATIENCE
   while os.time() < deadline and more(self) do end
-  local status = C.spec_pty_end(self.fd, self.pid, 5000)
+  local status = C.spec_pty_end(self.fd, self.pid, 1000 * PATIENCE)
   self.fd = nil
   return status, self.all:sub(self.seen + 1)
 end
