@@ -317,7 +317,14 @@ describe("labelled files", function()
     assert.error_matches(function() read "a\t\n" end, "line 1: has 2 tab%-separated fields, the last one empty, expected")
     assert.error_matches(function() read "a\tb\t1\nc\td\n" end, "line 2: has 2 fields, expected text, text, label or score")
     assert.error_matches(function() read "a\tb\t1\nc\td\tx\n" end, "line 2: expected a score as in the lines before, found 'x'")
-    assert.error_matches(function() read "\n\n" end, "no lines to evaluate on")
+    for text, said in pairs {
+      ["\n\n"] = "no lines to evaluate on", ["[]"] = "no lines to evaluate on", ['{"data": []}'] = "no lines to evaluate on",
+      ["\255\254t\0"] = "it is UTF%-16, expected UTF%-8", ["a\tx\rb\ty\r"] = "its lines end with CR alone, expected LF or CR LF",
+      ["text\tlabel\na\tx\nb\t\n"] = "line 3: the label is empty",
+      ["premise\thypothesis\tscore\na\tb\tnan\n"] = "line 2: expected a label or a finite score, found 'nan'",
+    } do
+      assert.error_matches(function() read(text) end, said)
+    end
     assert.error_matches(function() evaluate.read "/nowhere" end, "/nowhere': No such file")
     assert.error_matches(function() read("a\tx\n", { as = "xml" }) end, "as is the string 'xml', expected one of conll, csv")
     for _, score in ipairs { "1e999", "-1e999", "0x1f", "nan" } do

@@ -166,7 +166,12 @@ end
 local function collector(path, name)
   local set = { path = path, form = name, texts = {}, labels = {}, skipped = 0 }
   local function add(line, text, pair, label)
-    if label ~= nil and #set.texts == 0 then
+    if label == "" then
+      fail(path, line, "the label is empty")
+    elseif label ~= nil and #set.texts == 0 then
+      if pair and not number(label) and tonumber(label) then -- "nan", "inf", "0x1": a number, but no score
+        fail(path, line, "expected a label or a finite score, found '%s'", label)
+      end
       set.kind = pair and number(label) and "score" or "label"
     end
     if set.kind == "score" then

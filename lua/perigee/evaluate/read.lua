@@ -23,6 +23,17 @@ local KNOWN = {
 
 ---- Files -------------------------------------------------------------------------------------------------------------
 
+-- What is wrong with a text as a whole; nil if nothing is.
+local function flaw_of(text)
+  if not text:find "%S" then
+    return "no lines to evaluate on"
+  elseif text:find "^\255\254" or text:find "^\254\255" then
+    return "it is UTF-16, expected UTF-8"
+  elseif text:find "\r." and not text:find("\n", 1, true) then
+    return "its lines end with CR alone, expected LF or CR LF"
+  end
+end
+
 -- Each file is read once: a pipe has nothing to read after that.
 local function reader(contents)
   local kept = {}
@@ -36,8 +47,9 @@ local function reader(contents)
         error(why, 0)
       end
       kept[path] = text:gsub("^\239\187\191", "")
-      if not kept[path]:find "%S" then
-        error(path .. ": no lines to evaluate on", 0)
+      local flaw = flaw_of(kept[path])
+      if flaw then
+        error(path .. ": " .. flaw, 0)
       end
     end
     return kept[path]
@@ -121,7 +133,10 @@ local function has_parts(value)
 end
 
 local function of_json(value, given, path)
-  if type(value.data) == "table" and value.data[1] ~= nil then
+  local squad = type(value.data) == "table"
+  if next(value) == nil or squad and next(value.data) == nil then
+    error(path .. ": no lines to evaluate on", 0)
+  elseif squad and value.data[1] ~= nil then
     return formats.squad(value, path)
   elseif #value == 0 and has_parts(value) then
     return formats.parts(value, path, given)
