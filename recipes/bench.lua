@@ -65,8 +65,10 @@ local function check_arguments(args)
     fail "--lengths says how many tokens there are: expected no --tokens"
   elseif (args.ids ~= nil) ~= (args.lockstep ~= nil) then
     fail "--lockstep and --ids need each other"
-  elseif args.lockstep and args.instances then
-    fail "--lockstep runs in one process: expected no --instances"
+  elseif args.lockstep and (args.instances or args.profile or args.json) then
+    fail "--lockstep runs one process and prints what it is asked for: expected no --instances, --profile or --json"
+  elseif args.profile and args.instances then
+    fail "--profile is one process's: expected no --instances"
   elseif args.alpha and args.mode == "f32" then
     fail "--alpha is for INT8: expected no --mode f32"
   end
@@ -90,7 +92,7 @@ local function encoder_of(model, args)
   if args.mode == "f32" then
     return model
   end
-  local sample = bench.inputs(8, math.min(128, model.positions), model.vocabulary)
+  local sample = bench.inputs(2, math.min(64, model.positions), model.vocabulary) -- few: the ISA may be the reference's
   local stats = model:calibrate(sample, { progress = false })
   local q = model:quantize { activations = args.mode, alpha = args.alpha, stats = stats }
   stats:release()

@@ -318,7 +318,9 @@ describe("recipes/bench.lua", function()
       [embedder .. " --ids /dev/null"] = "--lockstep and --ids need each other",
       [embedder .. " --lockstep --ids /nowhere"] = "/nowhere: No such file or directory",
       [embedder .. " --lockstep --ids " .. short] = "has 4 bytes, expected 256 for 64 int32",
-      [embedder .. " --lockstep --instances 2 --ids " .. short] = "--lockstep runs in one process: expected no --instances",
+      [embedder .. " --lockstep --instances 2 --ids " .. short] = "--lockstep runs one process and prints what it is asked for",
+      [embedder .. " --lockstep --profile --ids " .. short] = "expected no --instances, --profile or --json",
+      [embedder .. " --profile --instances 1"] = "--profile is one process's: expected no --instances",
     } do
       local text, status = run(words)
       assert.are.equal(1, status, text)

@@ -12,10 +12,11 @@ does that in batches of 1, 8 and 32, in the order of each file and sorted, and p
 
 All take turns, so that whatever else the machine does hits all alike; printed is the least time of each in milliseconds. Perigee
 is recipes/bench.lua --lockstep in a process of its own: it says itself how long a run took, and is not believed if that is less
-than what is seen from here. --cpu counts CPU time in place of the clock's: for machines that others use, too. --isa avx2, avxvnni
-or avx512vnni holds Perigee and what can be told (PyTorch, OpenVINO, CTranslate2; not ONNX Runtime) to that. Every output is
-compared with PyTorch's in FP32: a cosine below 0.98 is printed; below 0.5, what was timed is something else, and no best peer.
-Pin it: taskset -c 1. Checkpoints and what the peers make of them are kept in --models (default build/peers/models).
+than what is seen from here. --cpu counts CPU time in place of the clock's: for machines that others use, too. --modes
+f32,static,dynamic has Perigee's own FP32 beside them. --isa avx2, avxvnni or avx512vnni holds Perigee and the peers to that; ONNX
+Runtime, which cannot be told, is left out. Every output is compared with PyTorch's in FP32: a cosine below 0.98 is printed; below
+0.5, what was timed is something else, and no best peer. Pin it: taskset -c 1. Checkpoints and what the peers make of them are kept
+in --models (default build/peers/models).
 """
 import argparse, copy, functools, gc, json, os, subprocess, sys, tempfile, time, warnings
 
@@ -166,6 +167,7 @@ def ctranslate2(folder, batches, threads):
 
 PEERS = {"torch-fp32": torch_fp32, "torchao-static": torchao("static"), "torchao-dynamic": torchao("dynamic"),
          "onnxruntime-int8": onnxruntime, "openvino-int8": openvino, "ctranslate2-int8": ctranslate2}
+NOT_HELD = "onnxruntime-int8"  # has no switch for the ISA
 
 # ---- Perigee -------------------------------------------------------------------------------------------------------------
 
@@ -254,6 +256,19 @@ def cosine(a, b):
     return float(a @ b / np.sqrt((a @ a) * (b @ b)))
 
 
+def take_turns(runs, ours, args):
+    """Seconds of each, by turns, as it says itself and as seen from here; and the INT8 peak. The first round warms up."""
+    clock = time.process_time if args.cpu else time.perf_counter
+    times, seen = {who: [] for who in runs}, {who: [] for who in runs}
+    for _ in range(args.rounds + 1):
+        for who in times:
+            began = clock()
+            own = runs[who]()
+            seen[who].append(clock() - began)
+            times[who].append(own if who in ours else seen[who][-1])
+    return times, seen, args.peak()
+
+
 def time_row(row, args):
     name, words, batches = batches_of(row, args)
     folder = checkpoint(args.models, name)
@@ -269,20 +284,13 @@ def time_row(row, args):
     ours = {"perigee-" + mode: Perigee(folder, mode, batches, args) for mode in args.modes}
     for who, perigee in ours.items():
         likeness[who], runs[who] = cosine(perigee.hidden(), reference), perigee.seconds
-    clock = time.process_time if args.cpu else time.perf_counter
-    times, seen = {who: [] for who in runs}, {who: [] for who in runs}
-    for _ in range(args.rounds + 1):
-        for who in times:
-            began = clock()
-            own = runs[who]()
-            seen[who].append(clock() - began)
-            times[who].append(own if who in ours else seen[who][-1])
+    times, seen, peak = take_turns(runs, ours, args)
     for who, perigee in ours.items():
         perigee.close()
         least, outside = min(times[who][1:]), min(seen[who][1:])
         if not args.cpu and outside - least > 0.02 * outside + 2e-4:
             raise RuntimeError(f"{who} says {least * 1e3:.3f} ms, seen from here it takes {outside * 1e3:.3f} ms")
-    work, peak = multiply_adds(folder, batches), args.peak()
+    work = multiply_adds(folder, batches)
     result = {"row": f"{name} {words}", "ms": {who: min(t[1:]) * 1e3 for who, t in times.items()}, "cosine": likeness,
               "multiply_adds": work, "bound_ms": 2e3 * work / peak if peak else None}
     runs.clear()
@@ -377,10 +385,13 @@ def main():
     import torch
     torch.set_num_threads(args.threads)
     if args.isa:
+        args.peers = [peer for peer in args.peers if peer != NOT_HELD]
         onednn = {"avx2": "AVX2", "avxvnni": "AVX2_VNNI", "avx512vnni": "AVX512_CORE_VNNI"}[args.isa]
         wide = args.isa == "avx512vnni"
         os.environ.update(PERIGEE_ISA=args.isa, ONEDNN_MAX_CPU_ISA=onednn, CT2_FORCE_CPU_ISA="AVX512" if wide else "AVX2",
-                          ATEN_CPU_CAPABILITY="avx512" if wide else "avx2")
+                          MKL_ENABLE_INSTRUCTIONS="AVX512" if wide else "AVX2", ATEN_CPU_CAPABILITY="avx512" if wide else "avx2")
+        import torch._inductor.config
+        torch._inductor.config.cpp.simdlen = 512 if wide else 256
     peak = f"require('perigee').threads({args.threads}) print(require('perigee.bench').peaks().int8 or 0)"
     args.peak = lambda: float(lua(peak))
     results = []
