@@ -19,6 +19,8 @@ parser:argument("model", "Folder of a Hugging Face checkpoint"):args "?"
 parser:option("--calibration", "Texts to calibrate on, one a line")
 parser:option("--samples", "How many of them to take. Default: 256", 256, common.count)
 
+local status
+
 common.main(function()
   local args = parser:parse()
   if not args.model then
@@ -32,7 +34,8 @@ common.main(function()
       args.samples)
     setup[4] = "q = model:quantize { stats = stats }"
   end
-  os.exit(repl.run {
+  status = repl.run {
     setup = setup, banner = ("Perigee %s. `:help` says what can be typed; Ctrl-D ends.\n"):format(perigee.version),
-  })
+  }
 end)
+os.exit(status)

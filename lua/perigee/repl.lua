@@ -177,7 +177,10 @@ local function loop(state)
         return 1
       end
     end
-    io.flush()
+    local flushed, why = io.flush()
+    if not flushed then
+      error("what is printed cannot be written: " .. why, 0)
+    end
   end
   return 0
 end

@@ -448,6 +448,12 @@ _
     text, status = filter(":nonsense\n2\n", MODEL)
     assert.matches("^error: :nonsense is none of", text)
     assert.equal(1, status)
+    assert.same({ "error: stdin:1: unexpected symbol near 'char(27)'\n", 1 }, { filter("\27[A\n", MODEL) })
+  end)
+
+  it("has status 1 where what it prints is lost", function()
+    local _, status = filter("1 + 1\n", MODEL .. " > /dev/full")
+    assert.equal(1, status)
   end)
 
   it("obeys commands, and ends at :quit", function()

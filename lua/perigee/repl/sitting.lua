@@ -75,7 +75,8 @@ end
 -- and the message, or nil alone if the text is not complete. line: the number of its first line, for messages.
 local function compile(text, line, env)
   local function compiled(...)
-    return load(("\n"):rep(line - 1) .. table.concat { ... }, "=" .. CHUNK, "t", env)
+    local place = ("\n"):rep(line - 1) .. " " -- the space: what begins with an escape character would be taken for bytecode
+    return load(place .. table.concat { ... }, "=" .. CHUNK, "t", env)
   end
   local expression = text:gsub("^%s*=", ""):gsub("^%s*return%f[^%w_]", "")
   local f, no_expression = compiled("return ", expression)

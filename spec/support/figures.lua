@@ -1,0 +1,261 @@
+--- Figures: the tables of lua/README.md that say how good settings are and what a change of them costs, measured anew.
+--
+--   luajit spec/support/figures.lua [attention] [changes] [sample] [observers] [outliers]      (`make figures`)
+--
+-- Without arguments all of them. Those of fine-tuned checkpoints need the data sets and the checkpoints of ../shared. Only what
+-- `changes` prints depends on the machine and on what else it does.
+local here = arg[0]:match "^(.*)/spec/support/[^/]*$" or "."
+package.path = ("@/lua/?.lua;@/lua/?/init.lua;@/?.lua;"):gsub("@", { ["@"] = here }) .. package.path
+local attention = require "perigee.passes.attention"
+local evaluate = require "perigee.evaluate"
+local files = require "spec.support.files"
+local make_outliers = require "spec.golden.make_outliers"
+local models = require "spec.support.models"
+local perigee = require "perigee"
+local random = require "perigee.random"
+
+local TEXTS = "recipes/data/calibration.txt"
+local QUIET = { progress = false }
+
+-- The demo's checkpoint or a fine-tuned one; an error if this machine has not got it.
+local function load(name)
+  local path, why
+  if name == "all-MiniLM-L6-v2" then
+    path, why = models.demo()
+  else
+    path, why = models.tuned(name)
+  end
+  return perigee.load(path or error(name .. ": " .. why, 0))
+end
+
+local function release(...)
+  for _, object in ipairs { ... } do
+    object:release()
+  end
+end
+
+-- f(a quantized model) of a model that is released afterwards.
+local function with(model, settings, f)
+  local q = model:quantize(settings)
+  local result = { f(q) }
+  q:release()
+  return unpack(result)
+end
+
+local function db(q)
+  return q:sqnr()
+end
+
+local function print_row(...)
+  print("| " .. table.concat({ ... }, " | ") .. " |")
+end
+
+local figures = {}
+
+---- INT8 attention ----------------------------------------------------------------------------------------------------
+
+local JUDGED = { -- name, task, what it is judged by, what calibrates
+  { "all-MiniLM-L6-v2", "embed", "stsb/sts-test.csv", "stsb/sts-train.csv" },
+  { "minilm-stsb", "regression", "stsb/sts-test.csv", "stsb/sts-train.csv" },
+  { "minilm-sst2", "classify", "sst2/sentiment-dev", "sst2/sentiment-train" },
+  { "minilm-nli", "pairs", "checkpoints/minilm-nli/eval.jsonl", "snli/s1.dev" },
+}
+
+-- f() while all scales of INT8 attention are so many times what they should be.
+local function with_scales(times, f)
+  local right = attention.scales
+  local function larger(t)
+    local copy = t:copy()
+    for i = 1, #t do
+      copy[i] = t[i] * times
+    end
+    return copy
+  end
+  attention.scales = function(seen, heads)
+    local wrong = { min = larger(seen.min), max = larger(seen.max) }
+    local scales = right(wrong, heads)
+    release(wrong.min, wrong.max)
+    return scales
+  end
+  local ok, result = pcall(f)
+  attention.scales = right
+  return ok and result or error(result, 0)
+end
+
+-- "31 to 37 dB": of the layers of a model.
+local function layers(stats)
+  local least, most = math.huge, -math.huge
+  for _, seen in pairs(stats.attention) do
+    least, most = math.min(least, seen.sqnr), math.max(most, seen.sqnr)
+  end
+  return ("%.0f to %.0f dB"):format(least, most)
+end
+
+function figures.attention()
+  local folder = (models.shared() or error("../shared is not there", 0)) .. "/data/"
+  print "INT8 attention with scales 1, 2, 4 ... 32 times what they should be: dB of the layers, score; static"
+  for _, row in ipairs(JUDGED) do
+    local model, task = load(row[1]), row[2]
+    local set = evaluate.read(folder .. row[3])
+    local texts = evaluate.sample(evaluate.read(folder .. row[4], { plain = true }), 256, set, model.task == "embed")
+    local function score(q)
+      return ("%.2f"):format(100 * evaluate.run(q, set, { task = task, progress = false }).value)
+    end
+    local stats = model:calibrate(texts, QUIET)
+    print_row(row[1], "FP32 " .. score(model), "FP32 attention " .. with(model, { stats = stats, attention = "f32" }, score))
+    for _, times in ipairs { 1, 2, 4, 8, 16, 32 } do
+      with_scales(times, function()
+        local own = model:calibrate(texts, QUIET)
+        print_row("  " .. times, layers(own), with(model, { stats = own, attention = "int8" }, score))
+        own:release()
+        return true
+      end)
+    end
+    local dynamic = {}
+    for i, kind in ipairs { "f32", "int8" } do
+      dynamic[i] = with(model, { stats = stats, activations = "dynamic", attention = kind }, score)
+    end
+    print_row("  dynamic", "FP32 attention " .. dynamic[1], "INT8 " .. dynamic[2])
+    release(stats, model)
+  end
+  for _, name in ipairs { "minilm-qa", "minilm-ner" } do
+    local model = load(name)
+    local stats = model:calibrate(perigee.lines(TEXTS), QUIET)
+    print_row(name, ("FP32 attention %.2f dB"):format(with(model, { stats = stats, attention = "f32" }, db)),
+      ("INT8 %.2f dB"):format(with(model, { stats = stats, attention = "int8" }, db)))
+    release(stats, model)
+  end
+end
+
+---- What a change costs -----------------------------------------------------------------------------------------------
+
+-- Seconds of CPU time that f takes. (Of one thread: what else the machine does matters little.)
+local function timed(f, ...)
+  local began = os.clock()
+  f(...)
+  return os.clock() - began
+end
+
+-- Each returns the seconds of the i-th try.
+local CHANGES = {
+  { "alpha of the whole model", function(q, i) return timed(q.set, q, { alpha = i / 10 }) end },
+  { "alpha of one layer", function(q, i)
+    return timed(q.set, q, "encoder.layer.2.*", { alpha = i / 10 + 0.02 })
+  end },
+  { "alpha of one site", function(q, i)
+    return timed(q.set, q, "encoder.layer.3.output.dense", { alpha = i / 10 + 0.03 })
+  end },
+  { "weights per tensor, per row", function(q, i)
+    return timed(q.set, q, { weights = i % 2 == 1 and "tensor" or "row" })
+  end },
+  { "q:sqnr()", function(q, i)
+    q:set { alpha = i / 10 + 0.05 } -- else it is known
+    return timed(q.sqnr, q)
+  end },
+  { "SQNR of every site before and after", function(q, i)
+    return timed(tostring, q:set { alpha = i / 10 + 0.01 })
+  end },
+}
+
+function figures.changes()
+  print "What a change costs, milliseconds of CPU time, the least of eight, one thread"
+  perigee.threads(1)
+  local inputs = {}
+  for i = 1, 8 do
+    inputs[i] = models.random_inputs(1, 128, 30522, i)[1]
+  end
+  for _, name in ipairs { "minilm", "bert-large" } do
+    local model = perigee.load(random.checkpoint(name))
+    local stats = model:calibrate(inputs, QUIET)
+    local q = model:quantize { stats = stats }
+    for _, change in ipairs(CHANGES) do
+      local least = math.huge
+      for i = 1, 8 do
+        least = math.min(least, change[2](q, i))
+      end
+      print_row(name, change[1], ("%.1f ms"):format(1000 * least))
+    end
+    release(q, stats, model)
+  end
+end
+
+---- SQNR from the sample ----------------------------------------------------------------------------------------------
+
+local FIVE = {
+  {}, { alpha = false }, { symmetric = true }, { activations = "dynamic" }, { weights = "tensor", alpha = 0.5 },
+}
+
+function figures.sample()
+  local model, texts = load "all-MiniLM-L6-v2", models.texts(TEXTS, 40)
+  local all = model:calibrate(texts, { rows = 100000, progress = false })
+  for _, rows in ipairs { 128, 256, 512 } do
+    local stats, worst = model:calibrate(texts, { rows = rows, progress = false }), 0
+    for _, settings in ipairs(FIVE) do
+      local found = {}
+      for i, of in ipairs { all, stats } do
+        local copy = { stats = of }
+        for key, value in pairs(settings) do
+          copy[key] = value
+        end
+        found[i] = with(model, copy, function(q) return q:sqnr "*" end)
+      end
+      for site, value in pairs(found[1]) do
+        worst = math.max(worst, math.abs(value - found[2][site]))
+      end
+    end
+    print(("SQNR of a site from %d rows and from all, five settings: at most %.2f dB apart"):format(rows, worst))
+    stats:release()
+  end
+  release(all, model)
+end
+
+---- Observers ---------------------------------------------------------------------------------------------------------
+
+function figures.observers()
+  print "Observers, static, 128 texts: dB of the output, and the mean over the sites in brackets"
+  for _, row in ipairs {
+    { "all-MiniLM-L6-v2", 0.75 }, { "all-MiniLM-L6-v2", false }, { "all-MiniLM-L6-v2", 0.75, true }, { "minilm-sst2", 0.75 },
+    { "minilm-sst2", false }, { "minilm-stsb", 0.75 }, { "minilm-stsb", false },
+  } do
+    local model = load(row[1])
+    local stats = model:calibrate(perigee.lines(TEXTS), { samples = 128, progress = false })
+    local cells = { row[1] .. (row[3] and ", symmetric" or ""), tostring(row[2] or "off") }
+    for _, name in ipairs { "minmax", "percentile", "mse" } do
+      local output, sites = with(model, { stats = stats, observer = name, alpha = row[2], symmetric = row[3] }, function(q)
+        return q:sqnr(), q:sqnr "*"
+      end)
+      local sum, count = 0, 0
+      for _, value in pairs(sites) do
+        sum, count = sum + value, count + 1
+      end
+      cells[#cells + 1] = ("%s %.1f (%.1f)"):format(name, output, sum / count)
+    end
+    print_row(unpack(cells))
+    release(stats, model)
+  end
+end
+
+---- Planted outliers --------------------------------------------------------------------------------------------------
+
+function figures.outliers()
+  print "A random BERT with planted outliers: dB of the output, static, FP32 attention, by strength and alpha"
+  for _, strength in ipairs { 20, 30, 40 } do
+    local model, cells = perigee.load(make_outliers(files.folder {}, strength)), { tostring(strength) }
+    local stats = model:calibrate(perigee.lines(TEXTS), QUIET)
+    for _, alpha in ipairs { false, 0, 0.3, 0.5, 0.7, 1 } do
+      cells[#cells + 1] = ("%s %.1f"):format(alpha or "off", with(model, { stats = stats, alpha = alpha, attention = "f32" }, db))
+    end
+    print_row(unpack(cells))
+    release(stats, model)
+    files.clean()
+  end
+end
+
+for _, name in ipairs(#arg > 0 and arg or { "attention", "changes", "sample", "observers", "outliers" }) do
+  if not figures[name] then
+    io.stderr:write(("figures: %s is none of attention, changes, sample, observers, outliers\n"):format(name))
+    os.exit(1)
+  end
+  local ok, failure = pcall(figures[name])
+  print(ok and "" or "left out: " .. failure)
+end
