@@ -46,7 +46,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
-.PHONY: differential bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs quality bench-pipe kills embed embed-host spark
+.PHONY: differential bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs quality figures bench-pipe kills embed embed-host spark
 .DELETE_ON_ERROR:
 
 ## make                  the library, build/libperigee.so
@@ -230,6 +230,10 @@ build/peers/installed: spec/support/peers.txt
 	python3 -m venv build/peers
 	build/peers/bin/pip install --quiet --requirement $<
 	@touch $@
+
+## make figures          what settings gain and cost, the tables of lua/README.md; three minutes. PARTS='outliers observers' some
+figures: $(LIB)
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/figures.lua $(PARTS)
 
 ## make format           clang-format over the C files
 format:

@@ -13,7 +13,7 @@
 --   alpha = 0           loses: activations are divided by 1 / max|W| alone, and the large channels stay large
 --   alpha = 1           loses: all of it moves into the weights, whose scales are then too coarse
 --   an alpha between    recovers
--- spec/lua/outliers_spec.lua has the figures.
+-- lua/README.md has the figures.
 --
 -- The vocabulary is letters, digits, signs and the words of recipes/data/calibration.txt, so the model takes texts.
 if not pcall(require, "perigee.ffi") then

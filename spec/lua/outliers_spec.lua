@@ -1,12 +1,5 @@
 -- The planted outliers of spec/golden/make_outliers.lua: plain W8A8 loses, an alpha in the middle recovers, the extremes lose
--- again.
---
--- Measured, dB of the last hidden states, static, asymmetric per tensor, FP32 attention:
---
---   strength   not smoothed   alpha 0   0.25   0.5    0.7    1
---   20         17.9           21.8      24.3   25.8   26.1   25.2
---   30         12.2           16.8      19.7   21.8   22.2   20.8
---   40          8.2           12.9      15.9   18.0   18.5   17.0
+-- again. lua/README.md has the figures.
 local files = require "spec.support.files"
 local make = require "spec.golden.make_outliers"
 local models = require "spec.support.models"

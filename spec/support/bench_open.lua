@@ -4,8 +4,10 @@
 --
 -- Fresh processes, one after another, one thread, the file in the page cache: the least and the median time of each from before
 -- the process is made until it has ended, its text one of at most 16 tokens; and the least CPU time, which others on the machine
--- change less. Without arguments the artifacts are the demo's (MiniLM), and of random weights in the shapes of XLM-R base, with
--- the tokenizer of multilingual-e5-small (250,000 pieces) if `make models` has fetched it, and BERT-large.
+-- change less. Then what a process holds that has read all of the file (verify) and run 480 tokens, its workspace not counted, in
+-- parts of the file's size; and the seconds that saving took. Without arguments the artifacts are the demo's (MiniLM), and of
+-- random weights in the shapes of XLM-R base, with the tokenizer of multilingual-e5-small (250,000 pieces) if `make models` has
+-- fetched it, and BERT-large.
 local here = arg[0]:match "^(.*)/spec/support/[^/]*$" or "."
 package.path = ("@/lua/?.lua;@/lua/?/init.lua;@/?.lua;"):gsub("@", { ["@"] = here }) .. package.path
 local ffi = require "ffi"
@@ -25,6 +27,8 @@ local function folder_of()
   return folder
 end
 
+local saving = {} -- seconds, by path
+
 -- A dynamic INT8 model as an artifact. tokens_of: a folder whose tokenizer it gets, for random weights have none.
 local function make(path, checkpoint, tokens_of)
   local model = perigee.load(checkpoint)
@@ -32,7 +36,9 @@ local function make(path, checkpoint, tokens_of)
     model.tokens_of = tokenizer.load(tokens_of)
   end
   local q = model:quantize { activations = "dynamic" }
+  local began = pgee.C.pgee_seconds()
   q:save(path)
+  saving[path] = ("%.1f"):format(pgee.C.pgee_seconds() - began)
   q:release()
   model:release()
   return path
@@ -40,17 +46,32 @@ end
 
 local SCRIPT = [[
 package.path = "%s/lua/?.lua;%s/lua/?/init.lua;" .. package.path
-local a = require("perigee").open %q
+local a = require("perigee").open(%q, { verify = %s })
 local given = %s
 a:hidden(given)
 ]]
 
-local function script_of(path, given)
+local HOLDS = [[
+local rss = 1024 * io.open "/proc/self/smaps_rollup":read "*a":match "Rss: +(%d+)"
+print(("%.2f"):format((rss - a:memory().workspace) / a:memory().file))
+]]
+
+local function script_of(path, verify, given, more)
   local name = os.tmpname()
   local file = assert(io.open(name, "w"))
-  file:write(SCRIPT:format(here, here, path, given))
+  file:write(SCRIPT:format(here, here, path, tostring(verify), given), more or "")
   file:close()
   return name
+end
+
+-- What a process holds, in parts of the artifact's size.
+local function held(path)
+  local script = script_of(path, true, ("{ ids = { 0%s } }"):format((", 10"):rep(479)), HOLDS)
+  local pipe = assert(io.popen("PERIGEE_THREADS=1 exec luajit " .. script))
+  local text = pipe:read "*l"
+  pipe:close()
+  os.remove(script)
+  return text
 end
 
 pgee.declare "int getrusage(int who, long *usage);"
@@ -93,15 +114,19 @@ local function main(paths)
     list[2] = { "XLM-R base, " .. (e5 and "a text" or "ids"), xlmr, e5 and TEXT or IDS }
     list[3] = { "BERT-large, a text", make(folder .. "/large", random.checkpoint "bert-large", demo), TEXT }
   end
-  local rows = { { "artifact ", "MB", "least ms", "median ms", "CPU ms" } }
+  local rows = { { "artifact ", "MB", "least ms", "median ms", "CPU ms", "held", "saved in s" } }
   for _, one in ipairs(list) do
-    local script = script_of(one[2], one[3])
+    local script = script_of(one[2], false, one[3])
     local file = assert(io.open(one[2]))
-    rows[#rows + 1] = { one[1], ("%.0f"):format(file:seek "end" / 1e6), time("PERIGEE_THREADS=1 exec luajit " .. script) }
+    local row = { one[1], ("%.0f"):format(file:seek "end" / 1e6), time("PERIGEE_THREADS=1 exec luajit " .. script) }
+    row[6], row[7] = held(one[2]), saving[one[2]] or "-"
+    rows[#rows + 1] = row
     file:close()
     os.remove(script)
   end
-  rows[#rows + 1] = { "luajit that does nothing", "-", time "exec luajit -e ''" }
+  local nothing = { "luajit that does nothing", "-", time "exec luajit -e ''" }
+  nothing[6], nothing[7] = "-", "-"
+  rows[#rows + 1] = nothing
   os.execute("rm -r " .. folder)
   print(report.table(rows))
 end

@@ -1,14 +1,15 @@
 --- Figures: the tables of lua/README.md that say how good settings are and what a change of them costs, measured anew.
 --
---   luajit spec/support/figures.lua [attention] [changes] [sample] [observers] [outliers]      (`make figures`)
+--   luajit spec/support/figures.lua [attention] [changes] [call] [sample] [observers] [outliers]   (`make figures`)
 --
 -- Without arguments all of them. Those of fine-tuned checkpoints need the data sets and the checkpoints of ../shared. Only what
--- `changes` prints depends on the machine and on what else it does.
+-- `changes` and `call` print depends on the machine.
 local here = arg[0]:match "^(.*)/spec/support/[^/]*$" or "."
 package.path = ("@/lua/?.lua;@/lua/?/init.lua;@/?.lua;"):gsub("@", { ["@"] = here }) .. package.path
 local attention = require "perigee.passes.attention"
 local evaluate = require "perigee.evaluate"
 local files = require "spec.support.files"
+local inputs = require "perigee.inputs"
 local make_outliers = require "spec.golden.make_outliers"
 local models = require "spec.support.models"
 local perigee = require "perigee"
@@ -158,15 +159,16 @@ local CHANGES = {
 }
 
 function figures.changes()
-  print "What a change costs, milliseconds of CPU time, the least of eight, one thread"
   perigee.threads(1)
-  local inputs = {}
+  local given, tokens = {}, 0
   for i = 1, 8 do
-    inputs[i] = models.random_inputs(1, 128, 30522, i)[1]
+    given[i] = models.random_inputs(1, 128, 30522, i)[1]
+    tokens = tokens + #given[i].ids
   end
+  print(("What a change costs, milliseconds of CPU time, the least of eight, one thread; 8 inputs of %d tokens"):format(tokens))
   for _, name in ipairs { "minilm", "bert-large" } do
     local model = perigee.load(random.checkpoint(name))
-    local stats = model:calibrate(inputs, QUIET)
+    local stats = model:calibrate(given, QUIET)
     local q = model:quantize { stats = stats }
     for _, change in ipairs(CHANGES) do
       local least = math.huge
@@ -177,6 +179,33 @@ function figures.changes()
     end
     release(q, stats, model)
   end
+end
+
+---- The Lua side of a call -----------------------------------------------------------------------------------------------
+
+function figures.call()
+  perigee.threads(1)
+  local model = load "all-MiniLM-L6-v2"
+  local q = model:quantize { activations = "dynamic" }
+  local text, calls = "a text of a few words, not more than these", 50
+  local batch, least, steps = inputs.batch(q, text, "figures"), math.huge, math.huge
+  for _ = 1, 20 do
+    least = math.min(least, timed(function()
+      for _ = 1, calls do
+        q:hidden(text):release()
+      end
+    end) / calls)
+    for _ = 1, calls do
+      local sum = 0
+      for _, seconds in ipairs((q:runner("hidden"):profile(batch))) do
+        sum = sum + seconds
+      end
+      steps = math.min(steps, sum)
+    end
+  end
+  print(("A call with a text of %d tokens: %.0f us, %.0f of them outside of the plan's steps"):format(batch.T, least * 1e6,
+    (least - steps) * 1e6))
+  release(q, model)
 end
 
 ---- SQNR from the sample ----------------------------------------------------------------------------------------------
@@ -251,9 +280,9 @@ function figures.outliers()
   end
 end
 
-for _, name in ipairs(#arg > 0 and arg or { "attention", "changes", "sample", "observers", "outliers" }) do
+for _, name in ipairs(#arg > 0 and arg or { "attention", "changes", "call", "sample", "observers", "outliers" }) do
   if not figures[name] then
-    io.stderr:write(("figures: %s is none of attention, changes, sample, observers, outliers\n"):format(name))
+    io.stderr:write(("figures: %s is none of attention, changes, call, sample, observers, outliers\n"):format(name))
     os.exit(1)
   end
   local ok, failure = pcall(figures[name])
