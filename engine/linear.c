@@ -89,13 +89,6 @@ static epilogue lower(const pgee_linear_args *a) {
   };
 }
 
-/* What tile i of `tiles` fetches of the panel `next`: half of it, the first tile its first half, each one after that some more,
- * the eighth or the last its end. A tile alone leaves the second half. */
-static const int8_t *half_to_fetch(const int8_t *next, int64_t kblocks, int64_t i, int64_t tiles) {
-  int64_t parts = least(tiles, 8);
-  return next && i < parts ? next + (parts > 1 ? kblocks * NEXT_BYTES * i / (parts - 1) / 64 * 64 : 0) : NULL;
-}
-
 /* Accumulators of two tiles: one is multiplied while the other's epilogue runs. */
 typedef struct tiles {
   _Alignas(64) int32_t c[2][MAX_TILE_M * PANEL];
@@ -122,17 +115,33 @@ static int64_t tiles_for(const kernels *k, int64_t rows) {
   return rows > n * most ? n + 1 : n;
 }
 
-/* Rows first to last of one panel, of about one height, but for the last tile's epilogue. `next`: the panel that this thread goes
- * on with, or NULL. */
+static void fetch_vector(const void *v, int64_t first, int64_t last) {
+  for (int64_t i = first; v && i < last; i += 16)
+    __builtin_prefetch((const float *)v + i, 0, 3);
+}
+
+/* What the epilogues of a panel read. */
+static void fetch_vectors(const pgee_linear_args *a, int64_t panel) {
+  int64_t first = panel * PANEL, last = least(first + PANEL, a->w->N);
+  fetch_vector(a->w->sums, first, last);
+  fetch_vector(floats(a->scale), first, last);
+  fetch_vector(floats(a->bias), first, last);
+  fetch_vector(floats(a->quantize.m), first, last);
+}
+
+/* Rows first to last of one panel, of about one height, but for the last tile's epilogue. Meanwhile each tile brings its part of
+ * `next` into the cache, at a rate that memory can keep up with. */
 static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last,
-                     const int8_t *next, tiles *s) {
+                     stretch next, tiles *s) {
   const pgee_packed *w = a->w;
   const int8_t *b = (const int8_t *)(w->bytes + panel * w->panel_bytes);
   int64_t kblocks = w->panel_bytes / (64 * PANEL), n0 = panel * PANEL, lda = a->x->stride, count = tiles_for(k, last - first);
+  int64_t groups = kblocks * 16, step = least(MOST_AHEAD, (next.bytes + groups * count - 1) / (groups * count));
+  ahead fetch = {step ? (const int8_t *)next.from : b, step};
   int n = (int)least(PANEL, w->N - n0), m;
-  for (int64_t t = first, i = 0; t < last; t += m, i++) {
+  fetch_vectors(a, panel);
+  for (int64_t t = first, i = 0; t < last; t += m, i++, fetch.from += groups * step) {
     m = (int)least(round_up((last - t + count - i - 1) / (count - i), k->tile_grain), last - t);
-    const int8_t *fetch = half_to_fetch(next, kblocks, i, count);
     const uint8_t *x = (const uint8_t *)a->x->data + t * lda;
     int32_t *c = s->c[s->at ^= 1];
     if (k->gemm_u8s8_beside)
@@ -147,7 +156,7 @@ static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue
 
 /* `own`: where to lay out a table's panel. */
 static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last,
-                      const float *next, float *own) {
+                      stretch after, float *own) {
   _Alignas(64) float c[MAX_TILE_M * PANEL];
   const pgee_packed *w = a->w;
   const float *b = w->table ? own : (const float *)(w->bytes + panel * w->panel_bytes);
@@ -155,8 +164,8 @@ static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogu
   int n = (int)least(PANEL, w->N - n0);
   if (w->table)
     packed_panel(w, panel, own, own + w->panel_bytes / (int64_t)sizeof(float));
-  if (last - first <= k->tile_m_f32)
-    next = NULL; /* one tile takes no longer than its own panel needs to come */
+  /* One tile takes no longer than its own panel needs to come. */
+  const float *next = after.bytes && last - first > k->tile_m_f32 ? (const float *)(const void *)after.from : NULL;
   for (int64_t t = first, quarter = 0; t < last; t += k->tile_m_f32, quarter++) {
     int m = (int)least(k->tile_m_f32, last - t);
     const float *fetch = next && quarter < 4 ? next + quarter * w->K * (PANEL / 4) : NULL;
@@ -166,11 +175,11 @@ static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogu
 }
 
 static void one_panel(const pgee_linear_args *a, const context *c, const epilogue *e, int64_t panel, int64_t first, int64_t last,
-                      const char *next, tiles *s) {
+                      stretch next, tiles *s) {
   if (a->w->dtype == PGEE_S8)
-    panel_s8(a, c->k, e, panel, first, last, (const int8_t *)next, s);
+    panel_s8(a, c->k, e, panel, first, last, next, s);
   else
-    panel_f32(a, c->k, e, panel, first, last, (const float *)(const void *)next, (float *)c->scratch);
+    panel_f32(a, c->k, e, panel, first, last, next, (float *)c->scratch);
 }
 
 /* ---- Our kernels: who does what ------------------------------------------------------------------------------------ */
@@ -198,15 +207,34 @@ static part part_of(const pgee_linear_args *a, const context *c) {
   return p;
 }
 
+/* The panels of a part. */
+static stretch weights_in(const pgee_packed *w, part p) {
+  if (p.first == p.last || w->table)
+    return (stretch){0};
+  int64_t panel = p.first / p.rows, end = (p.last - 1) / p.rows + 1, piece = w->panel_bytes;
+  return (stretch){w->bytes + panel * piece, (end - panel) * piece, piece};
+}
+
+/* The piece that is to come into the cache while panel i of a part is multiplied, counted from 0. */
+static stretch piece_ahead(const context *c, stretch own, int64_t i, int64_t lead) {
+  int64_t at = own.piece * (i + (lead > own.piece ? lead / own.piece : 1));
+  if (at >= own.bytes) {
+    at -= own.bytes;
+    own = (stretch){c->after.from, c->after.bytes, own.piece};
+  }
+  return at < own.bytes ? (stretch){own.from + at, least(own.piece, own.bytes - at), 0} : (stretch){0};
+}
+
 static void run_own(const pgee_linear_args *a, const context *c, const epilogue *e) {
   part p = part_of(a, c);
+  stretch own = weights_in(a->w, p);
   tiles s;
   tiles_begin(&s);
-  for (int64_t at = p.first, end; at < p.last; at = end) {
+  int64_t i = 0;
+  for (int64_t at = p.first, end; at < p.last; at = end, i++) {
     int64_t panel = at / p.rows, row = at % p.rows;
     end = least(p.last, (panel + 1) * p.rows);
-    const char *next = end < p.last && !a->w->table ? a->w->bytes + (panel + 1) * a->w->panel_bytes : NULL;
-    one_panel(a, c, e, panel, row, row + end - at, next, &s);
+    one_panel(a, c, e, panel, row, row + end - at, piece_ahead(c, own, i, a->w->dtype == PGEE_S8 ? c->lead : 0), &s);
   }
   tiles_end(&s, c->k);
 }
@@ -266,7 +294,7 @@ static void run_block(const pgee_linear_args *a, const context *c, const epilogu
     const char *tile = c->scratch + (p - r->panel) * PANEL * 4;
     int m = (int)(r->row_end - r->row), n = (int)least(PANEL, a->w->N - p * PANEL);
     if (!done)
-      one_panel(a, c, e, p, r->row, r->row_end, NULL, &s);
+      one_panel(a, c, e, p, r->row, r->row_end, (stretch){0}, &s);
     else if (a->w->dtype == PGEE_S8)
       c->k->epilogue_s32(e, (const int32_t *)tile, ld, r->row, m, p * PANEL, n);
     else
@@ -305,6 +333,11 @@ static void run(const void *args, const context *c) {
     run_own(a, c, &e);
 }
 
+static stretch weights(const void *args, const context *c) {
+  const pgee_linear_args *a = args;
+  return a->kernel == PGEE_ONEDNN || a->w->dtype != PGEE_S8 ? (stretch){0} : weights_in(a->w, part_of(a, c));
+}
+
 static int64_t work(const void *args, const context *c) {
   const pgee_linear_args *a = args;
   part p = part_of(a, c);
@@ -324,6 +357,7 @@ const operator op_linear = {
     .check = check,
     .scratch = scratch,
     .run = run,
+    .weights = weights,
     .work = work,
 };
 

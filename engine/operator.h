@@ -43,6 +43,8 @@ typedef struct operator {
   /* Bytes of scratch each thread needs for T tokens, sequences up to S, whatever the ISA. NULL: none. */
   int64_t (*scratch)(const void *args, int64_t T, int64_t S);
   void (*run)(const void *args, const context *c);
+  /* The weights that this thread goes through; steps before may bring their beginning into the cache. NULL: none. */
+  stretch (*weights)(const void *args, const context *c);
   /* Multiply-adds of this thread, by the same division of work as run. NULL: none worth counting. */
   int64_t (*work)(const void *args, const context *c);
 } operator;

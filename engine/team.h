@@ -13,6 +13,12 @@
 
 typedef struct failure failure;
 
+/* Weights that a thread goes through from end to end, `piece` bytes again and again before the next ones. No bytes: none. */
+typedef struct stretch {
+  const char *from;
+  int64_t bytes, piece;
+} stretch;
+
 typedef struct context {
   int thread, threads;     /* 0 <= thread < threads */
   const kernels *k;        /* the ISA in force when the phase began */
@@ -21,6 +27,8 @@ typedef struct context {
   char *scratch;           /* of this thread, aligned to 64, as large as the operator's scratch() asked for */
   char *shared;            /* thread 0's scratch */
   int64_t step;            /* of a plan; 0 elsewhere */
+  stretch after;           /* what this thread goes through next, in a later step of the plan */
+  int64_t lead;            /* how many bytes before they are needed weights are brought into the cache; 0: a piece */
   failure *failed;         /* of the phase */
 } context;
 

@@ -12,6 +12,8 @@
 #include "plan.h"
 #include "status.h"
 
+enum { MOST_LEAD = 96 << 10 };
+
 struct pgee_workspace {
   pgee_tensor *memory; /* that this lies in */
   pgee_plan *plan;
@@ -176,14 +178,47 @@ typedef struct run {
   double *seconds; /* [steps] or NULL */
 } run;
 
+/* What this thread goes through in the first step after number `after` that has weights. */
+static stretch weights_after(const pgee_workspace *w, const context *c, int64_t after) {
+  for (int64_t i = after + 1; i < w->plan->step_count; i++) {
+    const operator *o = w->plan->steps[i].o;
+    if (o->weights)
+      return o->weights(w->args[i], c);
+  }
+  return (stretch){0};
+}
+
+/* The largest piece, so that who is that far ahead in one step is so in the next; as much as a small second-level cache can spare. */
+static int64_t lead_of(const pgee_workspace *w, const context *c) {
+  int64_t lead = 0;
+  for (int64_t i = 0; i < w->plan->step_count; i++) {
+    const operator *o = w->plan->steps[i].o;
+    int64_t piece = o->weights ? o->weights(w->args[i], c).piece : 0;
+    lead = piece > lead ? piece : lead;
+  }
+  return lead < MOST_LEAD ? lead : MOST_LEAD;
+}
+
+/* Weights come from memory, or from a cache that is far, unless the run before was a moment ago: their beginning is fetched now, the
+ * rest by the steps themselves. */
+static void look_ahead(const pgee_workspace *w, context *c) {
+  c->lead = lead_of(w, c);
+  stretch s = weights_after(w, c, -1);
+  for (int64_t i = 0; i < s.bytes && i < c->lead; i += 64)
+    __builtin_prefetch(s.from + i, 0, 2);
+}
+
 /* Between steps thread 0 looks whether to stop; the barrier tells the others. */
 static void run_steps(void *work, const context *common) {
   const run *r = work;
   const pgee_plan *p = r->w->plan;
   context c = *common;
   double began = r->seconds ? pgee_seconds() : 0;
+  look_ahead(r->w, &c);
   for (c.step = 0; c.step < p->step_count; c.step++) {
     const operator *o = p->steps[c.step].o;
+    if (o->weights)
+      c.after = weights_after(r->w, &c, c.step);
     o->run(r->w->args[c.step], &c);
     int last = c.step + 1 == p->step_count;
     if (c.thread == 0 && !last && pgee_interrupted())

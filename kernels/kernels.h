@@ -12,9 +12,9 @@
 #define PERIGEE_KERNELS_H
 #include <stdint.h>
 
-enum { PANEL = 64 };        /* output channels of a panel */
-enum { MAX_TILE_M = 32 };   /* no kernel's tile is taller */
-enum { NEXT_BYTES = 2048 }; /* of the panel that follows, fetched for each block of this one */
+enum { PANEL = 64 };       /* output channels of a panel */
+enum { MAX_TILE_M = 32 };  /* no kernel's tile is taller */
+enum { MOST_AHEAD = 128 }; /* bytes that are fetched for each 4 inputs */
 
 /* What becomes of a tile of accumulators before it is stored. In this order:
  *   integer  a = acc - zero * wsum[n]            (row_zero[t] in place of zero if row_zero is not NULL)
@@ -40,6 +40,13 @@ typedef struct epilogue {
   const float *q_mul;         /* [N] */
   int32_t q_zero, q_lo, q_hi; /* bounds before q_zero is added */
 } epilogue;
+
+/* What will be multiplied soon: for each 4 inputs of K, padded to 64, a kernel may fetch the next `step` bytes of `from` into the
+ * cache, step 0 to MOST_AHEAD. */
+typedef struct ahead {
+  const int8_t *from;
+  int64_t step;
+} ahead;
 
 /* A tile [m][64] that is multiplied and whose epilogue is still to come; e NULL: there is none. */
 typedef struct tile_pending {
@@ -105,16 +112,14 @@ typedef struct kernels {
   int isa; /* PGEE_REF ... */
 
   /* c[m][64] = a[m][K] times one panel, int32, exact. m in 1..tile_most; c aligned to 64 bytes, rows of 64. a: rows of lda bytes.
-   * b: the panel, kblocks = K/64 rounded up. next: NULL, or what will be multiplied soon, kblocks * NEXT_BYTES (half a panel),
-   * which the kernel may fetch into the cache as it goes: give the first tiles of a panel halves of the panel that follows,
-   * each beginning later than the one before. tile_m rows are what it likes best; tile_most, as many or one more, is for what
+   * b: the panel, kblocks = K/64 rounded up. tile_m rows are what it likes best; tile_most, as many or one more, is for what
    * would be left over; a number that is no multiple of tile_grain costs as much as the next one that is. */
   int tile_m, tile_most, tile_grain;
-  void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next);
+  void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next);
 
   /* The same, and epilogue_s32 of another tile, whose accumulators are not c: spread over the product it costs less. NULL where
    * there is nothing to win. */
-  void (*gemm_u8s8_beside)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next,
+  void (*gemm_u8s8_beside)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next,
                            const tile_pending *p);
 
   /* c[m][n] = a[m][k] times b[k][n], one fma chain per output from +0, k ascending. m in 1..tile_m_f32, n in 1..64, rows of ldc,

@@ -29,19 +29,21 @@ static tile_configuration configuration(int m) {
   return t;
 }
 
-static void fetch(const int8_t *next, int64_t bytes) {
-  for (int64_t i = 0; next && i < bytes; i += 64)
-    __builtin_prefetch(next + i, 0, 2);
+/* Of so many groups. */
+static void fetch(ahead *next, int groups) {
+  const int8_t *end = next->from + groups * next->step;
+  for (; next->from < end; next->from += 64)
+    __builtin_prefetch(next->from, 0, 2);
 }
 
 /* Up to 16 rows. */
-static void one_by_four(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next) {
+static void one_by_four(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, ahead *next) {
   tile_zero(0);
   tile_zero(1);
   tile_zero(2);
   tile_zero(3);
-  for (int64_t k = 0; k < kblocks; k++, a += BLOCK_K, b += BLOCK_BYTES, next = next ? next + NEXT_BYTES : next) {
-    fetch(next, NEXT_BYTES);
+  for (int64_t k = 0; k < kblocks; k++, a += BLOCK_K, b += BLOCK_BYTES) {
+    fetch(next, 16);
     tile_load(A0, a, lda);
     tile_load(B0, b, GROUP_BYTES);
     tile_load(B1, b + 64, GROUP_BYTES);
@@ -59,13 +61,13 @@ static void one_by_four(int32_t *c, const uint8_t *a, int64_t lda, const int8_t 
 }
 
 /* 17 to 32 rows of 32 channels. */
-static void two_by_two(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next) {
+static void two_by_two(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, ahead *next) {
   tile_zero(0);
   tile_zero(1);
   tile_zero(2);
   tile_zero(3);
-  for (int64_t k = 0; k < kblocks; k++, a += BLOCK_K, b += BLOCK_BYTES, next = next ? next + NEXT_BYTES / 2 : next) {
-    fetch(next, NEXT_BYTES / 2);
+  for (int64_t k = 0; k < kblocks; k++, a += BLOCK_K, b += BLOCK_BYTES) {
+    fetch(next, 8);
     tile_load(A0, a, lda);
     tile_load(B0, b, GROUP_BYTES);
     tile_load(A1, a + TILE_ROWS * lda, lda);
@@ -81,14 +83,14 @@ static void two_by_two(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *
   tile_store(3, c + TILE_ROWS * PANEL + 16, PANEL * 4);
 }
 
-void GEMM(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next) {
+void GEMM(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next) {
   tile_configuration t = configuration(m);
   tile_config(&t);
   if (m <= TILE_ROWS) {
-    one_by_four(c, a, lda, b, kblocks, next);
+    one_by_four(c, a, lda, b, kblocks, &next);
   } else {
-    two_by_two(c, a, lda, b, kblocks, next);
-    two_by_two(c + 32, a, lda, b + 128, kblocks, next ? next + kblocks * NEXT_BYTES / 2 : next);
+    two_by_two(c, a, lda, b, kblocks, &next);
+    two_by_two(c + 32, a, lda, b + 128, kblocks, &next);
   }
   tile_release();
 }

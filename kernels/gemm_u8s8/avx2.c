@@ -67,15 +67,15 @@ static void widen_rows(int64_t *wide, const uint8_t *a, int64_t lda, int64_t gro
     }
 }
 
-void gemm_u8s8_avx2(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next) {
+void gemm_u8s8_avx2(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next) {
   int64_t wide[DEPTH * 16 * TILE_M];
   for (int64_t k = 0; k < kblocks; k += DEPTH) {
     int64_t groups = (kblocks - k < DEPTH ? kblocks - k : DEPTH) * 16;
     widen_rows(wide, a + k * BLOCK_K, lda, groups, m);
     for (int j = 0; j < PANEL; j += 8) {
       const int8_t *from = b + k * BLOCK_BYTES + j * 4;
-      for (int64_t i = 0; next && i < groups / 4; i++, next += 64)
-        _mm_prefetch(next, _MM_HINT_T1);
+      for (const int8_t *end = next.from + groups * next.step / (PANEL / 8); next.from < end; next.from += 64)
+        _mm_prefetch(next.from, _MM_HINT_T1);
       switch (m) {
       case 1: columns(c + j, wide, from, groups, !k, 1); break;
       case 2: columns(c + j, wide, from, groups, !k, 2); break;

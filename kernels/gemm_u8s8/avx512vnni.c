@@ -35,14 +35,14 @@ INLINE __m512i four(const uint8_t *a) {
   }
 #define GROUP_STEP                                                            \
   do {                                                                        \
-    _mm_prefetch(next, _MM_HINT_T1);                                          \
-    _mm_prefetch(next + 64, _MM_HINT_T1);                                     \
+    _mm_prefetch(next.from, _MM_HINT_T1);                                     \
+    _mm_prefetch(next.from + 64, _MM_HINT_T1);                                \
     __m512i b0 = _mm512_load_si512(b), b1 = _mm512_load_si512(b + 64);        \
     __m512i b2 = _mm512_load_si512(b + 128), b3 = _mm512_load_si512(b + 192); \
     EACH_ROW(STEP);                                                           \
     a += 4;                                                                   \
     b += GROUP_BYTES;                                                         \
-    next += NEXT_BYTES / 16;                                                  \
+    next.from += next.step;                                                   \
   } while (0)
 #define STORE(i)                                  \
   if (i < m) {                                    \
@@ -53,7 +53,7 @@ INLINE __m512i four(const uint8_t *a) {
   }
 
 /* m is a constant in each copy. */
-INLINE void tile(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next, const int m) {
+INLINE void tile(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, ahead next, const int m) {
   EACH_ROW(ZERO);
   for (int64_t g = kblocks * 16; g > 0; g--)
     GROUP_STEP;
@@ -71,29 +71,26 @@ INLINE void tile(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int
     __asm__("vpdpbusd %2, %1, %0" : "+v"(c##i##3) : "v"(x), "m"(*b3)); \
   }
 
-static void tile7(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next) {
+static void tile7(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, ahead next) {
   enum { m = 7 };
   EACH_ROW(ZERO);
   ZERO(6)
   for (int64_t g = kblocks * 16; g > 0; g--) {
-    _mm_prefetch(next, _MM_HINT_T1);
-    _mm_prefetch(next + 64, _MM_HINT_T1);
+    _mm_prefetch(next.from, _MM_HINT_T1);
+    _mm_prefetch(next.from + 64, _MM_HINT_T1);
     __m512i b0 = _mm512_load_si512(b), b1 = _mm512_load_si512(b + 64), b2 = _mm512_load_si512(b + 128);
     const __m512i *b3 = (const __m512i *)(const void *)(b + 192);
     EACH_ROW(STEP7);
     STEP7(6)
     a += 4;
     b += GROUP_BYTES;
-    next += NEXT_BYTES / 16;
+    next.from += next.step;
   }
   EACH_ROW(STORE);
   STORE(6)
 }
 
-void gemm_u8s8_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m,
-                          const int8_t *next) {
-  if (!next)
-    next = b; /* what is in the cache already costs nothing */
+void gemm_u8s8_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next) {
   switch (m) {
   case 1: tile(c, a, lda, b, kblocks, next, 1); break;
   case 2: tile(c, a, lda, b, kblocks, next, 2); break;
@@ -173,8 +170,8 @@ INLINE void finish(const beside *d, int64_t i, int64_t k, const int kind) {
 }
 
 /* m and kind are constants in each copy. */
-INLINE void tile_beside(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next,
-                        const beside *d, const int m, const int kind) {
+INLINE void tile_beside(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, ahead next, const beside *d,
+                        const int m, const int kind) {
   EACH_ROW(ZERO);
   int64_t each = kblocks * 16 / (4 * d->rows), rest = kblocks * 16 - each * 4 * d->rows;
   for (int64_t i = 0, k = 0; i < d->rows; i += k == 0) {
@@ -190,8 +187,8 @@ INLINE void tile_beside(int32_t *c, const uint8_t *a, int64_t lda, const int8_t 
 
 #define BESIDE(m, kind) tile_beside(c, a, lda, b, kblocks, next, &d, m, kind)
 
-void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m,
-                                 const int8_t *next, const tile_pending *p) {
+void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next,
+                                 const tile_pending *p) {
   int kind = m == 5 || m == 6 ? kind_of(p, kblocks) : NONE;
   if (kind == NONE) {
     gemm_u8s8_avx512vnni(c, a, lda, b, kblocks, m, next);
@@ -201,8 +198,6 @@ void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, cons
   }
   _Alignas(64) int32_t offset[PANEL];
   beside d = lower(p, offset);
-  if (!next)
-    next = b;
   switch (m == 5 ? -kind : kind) {
   case -TO_F32: BESIDE(5, TO_F32); break;
   case -TO_U8: BESIDE(5, TO_U8); break;

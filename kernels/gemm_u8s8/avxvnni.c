@@ -35,30 +35,29 @@ ALWAYS_INLINE __m256i four(const uint8_t *a) {
   }
 
 /* 16 channels. m is a constant in each copy. */
-ALWAYS_INLINE void columns(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, const int8_t *next,
-                           const int m) {
+ALWAYS_INLINE void columns(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, ahead next, const int m) {
   EACH_ROW(ZERO);
   for (int64_t g = kblocks * 16; g > 0; g--) {
-    _mm_prefetch(next, _MM_HINT_T1);
+    _mm_prefetch(next.from, _MM_HINT_T1);
     __m256i b0 = _mm256_load_si256((const __m256i *)b), b1 = _mm256_load_si256((const __m256i *)(b + 32));
     EACH_ROW(STEP);
     a += 4;
     b += GROUP_BYTES;
-    next += 64;
+    next.from += next.step;
   }
   EACH_ROW(STORE);
 }
 
-void gemm_u8s8_avxvnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next) {
-  for (int j = 0; j < PANEL; j += 16, b += 64) {
-    const int8_t *ahead = next && j < 32 ? next + j * kblocks * 64 : b;
+void gemm_u8s8_avxvnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next) {
+  next.step /= PANEL / 16;
+  for (int j = 0; j < PANEL; j += 16, b += 64, next.from += kblocks * 16 * next.step) {
     switch (m) {
-    case 1: columns(c + j, a, lda, b, kblocks, ahead, 1); break;
-    case 2: columns(c + j, a, lda, b, kblocks, ahead, 2); break;
-    case 3: columns(c + j, a, lda, b, kblocks, ahead, 3); break;
-    case 4: columns(c + j, a, lda, b, kblocks, ahead, 4); break;
-    case 5: columns(c + j, a, lda, b, kblocks, ahead, 5); break;
-    default: columns(c + j, a, lda, b, kblocks, ahead, 6); break;
+    case 1: columns(c + j, a, lda, b, kblocks, next, 1); break;
+    case 2: columns(c + j, a, lda, b, kblocks, next, 2); break;
+    case 3: columns(c + j, a, lda, b, kblocks, next, 3); break;
+    case 4: columns(c + j, a, lda, b, kblocks, next, 4); break;
+    case 5: columns(c + j, a, lda, b, kblocks, next, 5); break;
+    default: columns(c + j, a, lda, b, kblocks, next, 6); break;
     }
   }
 }

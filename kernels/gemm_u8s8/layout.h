@@ -33,11 +33,11 @@ static inline int64_t packed_index(int64_t n, int64_t k, int64_t kblocks) {
   return ((n / 64 * kblocks + k / 64) * 16 + k / 4 % 16) * GROUP_BYTES + n % 64 * 4 + k % 4;
 }
 
-typedef void gemm_u8s8(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, const int8_t *next);
+typedef void gemm_u8s8(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next);
 
 gemm_u8s8 gemm_u8s8_ref, gemm_u8s8_avx2, gemm_u8s8_avxvnni, gemm_u8s8_avx512vnni, gemm_u8s8_amx;
-void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m,
-                                 const int8_t *next, const tile_pending *p);
+void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next,
+                                 const tile_pending *p);
 /* amx.c on a portable model of the tile instructions. */
 gemm_u8s8 gemm_u8s8_amx_model;
 

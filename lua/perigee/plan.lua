@@ -41,7 +41,7 @@ Batch.__tostring = function(b)
   return ("batch of %d sequences, %d tokens, the longest %d"):format(b.B, b.T, b.S)
 end
 
-local int32s = ffi.typeof "int32_t[?]"
+local int32s, batch_struct = ffi.typeof "int32_t[?]", ffi.typeof "pgee_batch"
 
 -- Token ids or types, [T], from one list for each sequence.
 local function flatten(lists, starts, T, what)
@@ -59,7 +59,7 @@ end
 
 -- The struct that C takes of a batch, in its field c.
 local function with_struct(batch)
-  batch.c = ffi.new("pgee_batch", batch.T, batch.B, batch.ids, batch.types, batch.starts, batch.R, batch.rows)
+  batch.c = batch_struct(batch.T, batch.B, batch.ids, batch.types, batch.starts, batch.R, batch.rows)
   return setmetatable(batch, Batch)
 end
 

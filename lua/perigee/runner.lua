@@ -13,6 +13,7 @@ Runner.__index = Runner
 -- stays in its caches (lua/README.md has the measurements).
 local TOKENS = 512
 
+local int32s = ffi.typeof "int32_t[?]"
 local threads_out = pgee.out "int"
 
 local function default_budget()
@@ -71,13 +72,16 @@ end
 
 -- Sequences first to last (from 0, last excluded) of a batch of inputs.lua, as the engine takes them; and the first of its marks.
 local function packed(batch, first, last)
-  local token, starts = batch.starts[first], ffi.new("int32_t[?]", last - first + 1)
+  if first == 0 and last == batch.n then
+    return plan.packed_batch(last, batch.starts, batch.ids, batch.types, batch.R, batch.rows), 0
+  end
+  local token, starts = batch.starts[first], int32s(last - first + 1)
   for i = first, last do
     starts[i - first] = batch.starts[i] - token
   end
   local mark = marks_before(batch, token)
   local R = marks_before(batch, batch.starts[last]) - mark
-  local rows = R > 0 and ffi.new("int32_t[?]", R) or nil
+  local rows = R > 0 and int32s(R) or nil
   for i = 0, R - 1 do
     rows[i] = batch.rows[mark + i] - token
   end

@@ -79,7 +79,8 @@ static void multiply_u8s8(const kernels *k, const uint8_t *a, const int8_t *b, i
   for (int64_t p = 0; p < panels; p++, b += K * PANEL)
     for (int64_t i = 0; i < tiles; i++) {
       int64_t first = rows * i / tiles, last = rows * (i + 1) / tiles;
-      const int8_t *next = p + 1 < panels && i < 2 ? b + K * PANEL + i * K * PANEL / 2 : NULL;
+      int64_t step = p + 1 < panels ? (4 * PANEL + tiles - 1) / tiles : 0;
+      ahead next = {b + (step ? K * PANEL + K / 4 * step * i : 0), step < MOST_AHEAD ? step : MOST_AHEAD};
       k->gemm_u8s8(c, a + first * K, K, b, K / 64, (int)(last - first), next);
     }
 }
@@ -143,9 +144,9 @@ PUBLIC double spec_bench_epilogue(int isa, int integer, int activation, int per_
     _Alignas(64) int32_t product[6 * PANEL];
     const int8_t *panel = (const int8_t *)b.base;
     tile_pending p = {.e = &e, .c = c.i, .m = 6, .n = PANEL};
-    MEASURE(20, k->gemm_u8s8(product, a.u, K, panel, K / 64, 6, NULL));
+    MEASURE(20, k->gemm_u8s8(product, a.u, K, panel, K / 64, 6, (ahead){panel, 0}));
     double alone = cycles;
-    MEASURE(20, k->gemm_u8s8_beside(product, a.u, K, panel, K / 64, 6, NULL, &p));
+    MEASURE(20, k->gemm_u8s8_beside(product, a.u, K, panel, K / 64, 6, (ahead){panel, 0}, &p));
     cycles -= alone;
     block_free(a), free(b.base);
   } else if (integer)

@@ -76,8 +76,8 @@ PUBLIC int spec_gemm_u8s8(int isa, int m, int64_t K, int64_t gap, int fill, uint
   for (int i = 0; i < (m + GUARD_ROWS) * PANEL; i++)
     sums[i] = UNTOUCHED;
 
-  /* `next` may only be prefetched: here it is memory that cannot be read. */
-  const int8_t *next = m % 2 ? NULL : (const int8_t *)b.data + kblocks * BLOCK_BYTES;
+  /* What `next` says may only be prefetched: here it is memory that cannot be read. */
+  ahead next = {(const int8_t *)b.data + (m % 2 ? 0 : kblocks * BLOCK_BYTES), m % 2 ? 0 : MOST_AHEAD};
   kernels_for(isa)->gemm_u8s8((int32_t *)c.data, (const uint8_t *)a.data, lda, (const int8_t *)b.data, kblocks, m, next);
   if (corrupt)
     w[(PANEL - 1) * K + K - 1] ^= 1;

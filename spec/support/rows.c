@@ -102,9 +102,9 @@ static void run_beside(const kernels *k, const rows_case *c, const tile_pending 
     memcpy(tile + t * PANEL, p.c + t * ld, (size_t)p.n * 4);
   p.c = tile;
   if (k->gemm_u8s8_beside)
-    k->gemm_u8s8_beside(sums, a, K, weights, K / 64, c->beside, NULL, &p);
+    k->gemm_u8s8_beside(sums, a, K, weights, K / 64, c->beside, (ahead){weights, 0}, &p);
   else {
-    gemm_u8s8_ref(sums, a, K, weights, K / 64, c->beside, NULL);
+    gemm_u8s8_ref(sums, a, K, weights, K / 64, c->beside, (ahead){weights, 0});
     k->epilogue_s32(p.e, tile, PANEL, p.t0, p.m, p.n0, p.n);
   }
   memcpy(product, sums, (size_t)c->beside * PANEL * 4);
