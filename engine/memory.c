@@ -1,13 +1,18 @@
 /* memory.c: blocks with a 64-byte head that holds their size.
  *
  *   | size, magic, region, pad to 64 | the block, aligned to 64 |
+ *
+ * A large block is a mapping of its own, so that what is freed is no longer resident: the C library keeps such memory for later once
+ * a program has freed as much at a time, which a workspace that grows does.
  */
 #include "memory.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "numbers.h"
 #include "pages.h"
 #include "status.h"
 
@@ -23,6 +28,7 @@ static const uint64_t MAGIC = 0x5045524947454521u;
 static _Atomic int64_t live, peak;
 
 #ifdef PGEE_HARD
+static const int64_t LARGE = INT64_MAX; /* sanitizers watch what malloc gives */
 static _Atomic int64_t countdown;
 
 void pgee_fail_allocation(int64_t n) { countdown = n; }
@@ -35,6 +41,7 @@ static int told_to_fail(void) {
   return n == 1;
 }
 #else
+static const int64_t LARGE = 1 << 20;
 static int told_to_fail(void) { return 0; }
 #endif
 
@@ -44,17 +51,24 @@ static void count(int64_t bytes) {
   }
 }
 
-static void *zeroed(size_t bytes) {
-  void *base = aligned_alloc(64, bytes);
-  return base ? memset(base, 0, bytes) : NULL;
+static void *zeroed(int64_t bytes) {
+  size_t size = (size_t)bytes;
+  if (bytes >= LARGE) {
+    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return base == MAP_FAILED ? NULL : base;
+  }
+  void *base = aligned_alloc(64, size);
+  return base ? memset(base, 0, size) : NULL;
 }
+
+/* With its head. */
+static int64_t room_for(int64_t bytes) { return HEAD + round_up(bytes, 64); }
 
 static void *block_new(int64_t bytes, int huge) {
   void *base = NULL;
   region *in = NULL;
   if (bytes >= 0 && bytes < INT64_MAX / 2 && !told_to_fail()) {
-    size_t room = HEAD + ((size_t)bytes + 63) / 64 * 64;
-    base = huge ? pages_new((int64_t)room, &in) : zeroed(room);
+    base = huge ? pages_new(room_for(bytes), &in) : zeroed(room_for(bytes));
   }
   if (!base) {
     fail(PGEE_MEMORY, "out of memory: %lld bytes asked for", (long long)bytes);
@@ -98,6 +112,8 @@ void mem_free(void *block) {
   h->magic = 0;
   if (h->in)
     pages_free(h, HEAD + h->bytes, h->in);
+  else if (room_for(h->bytes) >= LARGE)
+    munmap(h, (size_t)room_for(h->bytes));
   else
     free(h);
 }

@@ -143,6 +143,23 @@ describe("tensor.c", function()
     assert.equal(before, live())
   end)
 
+  it("gives large memory back to the system once it is freed", function()
+    if os.getenv "PERIGEE_HARD" then
+      return pending "sanitizers keep what is freed"
+    end
+    local function resident()
+      return 4096 * io.open("/proc/self/statm"):read("*a"):match "^%d+ (%d+)"
+    end
+    local before = resident()
+    for _, bytes in ipairs { 2 ^ 21, 2 ^ 24, 2 ^ 22, 2 ^ 24 } do
+      local t = tensor.new("U8", bytes)
+      ffi.fill(t:pointer(), bytes, 1)
+      assert.is_true(resident() >= before + bytes - 2 ^ 20)
+      t:release()
+      assert.is_true(resident() <= before + 2 ^ 20)
+    end
+  end)
+
   it("shares memory with views", function()
     local t = tensor.from({ { 1, 2, 3 }, { 4, 5, 6 } }, "U8")
     t:rows(2, 2)[1] = { 7, 8, 9 }
