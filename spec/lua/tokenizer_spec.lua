@@ -356,6 +356,18 @@ describe("A tokenizer", function()
     end)
   end)
 
+  it("has a mask that takes the space before it where the folder does not say, as published tokenizer.json do", function()
+    local vocab = { ["<s>"] = 0, ["<pad>"] = 1, ["</s>"] = 2, ["<unk>"] = 3, a = 4, ["\196\160"] = 5, ["<mask>"] = 6 }
+    local folder = {
+      ["vocab.json"] = cjson.encode(vocab), ["merges.txt"] = "", ["tokenizer_config.json"] = '{"mask_token": "<mask>"}',
+    }
+    local e = load(folder):encode "a <mask> a"
+    assert.same({ 0, 4, 6, 5, 4, 2 }, e.ids)
+    assert.same({ 2, 8 }, e.offsets[3]) -- the space, which trim_offsets takes off again
+    folder["tokenizer_config.json"] = [[{"mask_token": {"content": "<mask>", "lstrip": false}}]]
+    assert.same({ 0, 4, 5, 6, 5, 4, 2 }, load(folder):encode("a <mask> a").ids)
+  end)
+
   it("is an error where there is none", function()
     fails("has no tokenizer: neither tokenizer.json nor vocab.txt", load, {})
     fails("load: argument 1 is 3, expected a checkpoint or the path of its folder", tokenizer.load, 3)
