@@ -124,7 +124,13 @@ describe("a fresh process", function()
       end
       return lines
     end
-    local one = measured(1)[1]
+    local one
+    for _ = 1, 3 do -- where memory is scarce the system takes pages of files away
+      one = measured(1)[1]
+      if one.rss >= one.file then
+        break
+      end
+    end
     assert.is_true(one.rss >= one.file and one.rss <= 1.1 * one.file + one.workspace, tostring(one.rss))
     local three = measured(3)
     for _, own in ipairs(three) do

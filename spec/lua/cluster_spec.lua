@@ -3,11 +3,7 @@
 local files = require "spec.support.files"
 local models = require "spec.support.models"
 
-local pipe = assert(io.popen "pwd")
-local top = pipe:read "*l"
-pipe:close()
-
-local dir
+local dir, top
 
 -- A luajit that is killed without a warning, and the processes of $GROUP with it, once it has written something, the first time
 -- that it is to make one of the files that $VICTIMS names.
@@ -71,6 +67,7 @@ describe("cluster", function()
     return pending "the same scripts as without sanitizers"
   end
   before_each(function()
+    top = files.top()
     dir = files.folder { ["bin/luajit"] = KILLER, ["bin/dies.lua"] = DIES, ["in"] = table.concat(list, "\n"), want = want }
     assert.are.same({ "", 0 }, { bash "chmod +x bin/luajit; [ -e want ] || $REAL $CLUSTER/../pipe.lua $OPTIONS < in > want" })
     want = want or models.read(dir .. "/want")

@@ -64,7 +64,7 @@ describe("embedded", function()
     end
     local want = q:embed(TEXTS)
     local vectors = files.write(ffi.string(want:pointer(), 4 * #want * want.shape[2]))
-    local text, status = run(("timeout 60 %s spec/support/embed.py %s %s %s"):format(interpreter, artifact, models.path "pairs",
+    local text, status = run(("timeout 200 %s spec/support/embed.py %s %s %s"):format(interpreter, artifact, models.path "pairs",
       vectors))
     assert.are.same({ "ok\n", 0 }, { text, status })
   end)

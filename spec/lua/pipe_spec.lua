@@ -6,20 +6,15 @@ local files = require "spec.support.files"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 
-local pipe = assert(io.popen "pwd")
-local top = pipe:read "*l"
-pipe:close()
-
-local embedder = top .. "/" .. models.path "embedder"
-local dir
+local dir, top
 
 -- Runs a script in the spec's folder. Returns what it wrote, both streams, and its status.
 local function bash(script)
   local path = files.write(([[
     export DIR='%s'; cd "$DIR"
-    PIPE="luajit %s/recipes/pipe.lua --model %s --threads 1"
+    PIPE="luajit %s/recipes/pipe.lua --model %s/%s --threads 1"
     EMBED="$PIPE --task embed --vectors base64"
-    %s]]):format(dir, top, embedder, script))
+    %s]]):format(dir, top, top, models.path "embedder", script))
   local process = assert(io.popen(("timeout 200 bash '%s' 2>&1; echo \"status $?\""):format(path)))
   local text = process:read "*a"
   process:close()
@@ -63,7 +58,7 @@ describe("pipe", function()
   local q = perigee.load(models.path "embedder"):quantize { activations = "dynamic" }
 
   before_each(function()
-    dir = files.folder {}
+    dir, top = files.folder {}, files.top()
   end)
   after_each(files.clean)
 
@@ -234,19 +229,19 @@ describe("pipe", function()
       coproc P { $EMBED; }
       for i in 1 2 3; do
         echo "{\"text\":\"line $i\"}" >&${P[1]}
-        read -t 20 -u ${P[0]} line || { echo "no answer to line $i"; exit 1; }
+        read -t 100 -u ${P[0]} line || { echo "no answer to line $i"; exit 1; }
       done
       printf '{"text":"half of' >&${P[1]}
       sleep 0.1
       printf ' a line"}\n{"text":' >&${P[1]}
-      read -t 20 -u ${P[0]} line || { echo "the rest of a line is waited for"; exit 1; }
+      read -t 100 -u ${P[0]} line || { echo "the rest of a line is waited for"; exit 1; }
       echo "$line"
       exec {P[1]}>&-
       wait $P_PID]]
     assert.are.equal(0, status, text)
     assert.are.equal(require("perigee.vectors").base64(q:embed "half of a line"), cjson.decode(text:match "[^\n]*").result)
     put("in", texts(1))
-    text = bash "(cat in; tr '\\0' x < /dev/zero) 2> /dev/null | timeout 20 $EMBED | head -n 1"
+    text = bash "(cat in; tr '\\0' x < /dev/zero) 2> /dev/null | timeout 100 $EMBED | head -n 1"
     assert.matches('^{"result":"[^\n]*\n$', text) -- behind it comes a line that does not end
   end)
 

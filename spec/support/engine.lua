@@ -127,7 +127,7 @@ function M.process(environment, text)
     command[#command + 1] = ("%s='%s'"):format(name, value)
   end
   -- The interpreter that runs this, whichever it is: the sanitizers' host cannot be replaced.
-  local line = ("env %s $(readlink /proc/$PPID/exe) %s 2>&1; echo :$?"):format(table.concat(command, " "), path)
+  local line = ("env %s \"$(readlink /proc/$PPID/exe)\" %s 2>&1; echo :$?"):format(table.concat(command, " "), path)
   local pipe = assert(io.popen(line))
   local output = pipe:read "*a"
   pipe:close()

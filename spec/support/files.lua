@@ -2,6 +2,7 @@
 --
 --   local path = files.write "bytes"                        -- a file of its own
 --   local dir = files.folder { ["config.json"] = "{}" }     -- a folder; names may have one '/'
+--   local top = files.top()                                 -- the top folder
 --   files.clean()                                           -- removes all of them; for after_each
 local bit = require "bit"
 
@@ -34,6 +35,21 @@ function files.folder(contents)
     put(dir .. "/" .. name, bytes)
   end
   return dir
+end
+
+--- The top folder, as one word of the shell: by a link if there is something else than words in its path.
+function files.top()
+  local pipe = assert(io.popen "pwd")
+  local top = pipe:read "*l"
+  pipe:close()
+  if top:find "[^%w_/.-]" then
+    local link = os.tmpname()
+    assert(os.remove(link))
+    assert(os.execute(("ln -s '%s' %s"):format(top, link)) == 0)
+    table.insert(files.made, link)
+    return link
+  end
+  return top
 end
 
 function files.clean()
