@@ -2,9 +2,9 @@
 --
 --   luajit spec/support/serving.lua ARTIFACT [GO LEAVE]      prints Rss, Pss, the file's size and the workspace's, in bytes
 --
--- What counts is the worst case: all of the file was read (`verify`), the workspace grew step by step, and what calls leave is for
--- the collector to find. Rss has everything in it: LuaJIT, the C library and ours, too. With GO and LEAVE, which are files, it says
--- "ready", measures once GO is there, and ends once LEAVE is: several can be measured while all of them are there.
+-- What counts is the worst case: all of the file was read (`verify`), the workspace grew step by step, and what calls leave is
+-- for the collector to find. Rss has everything in it: LuaJIT, the C library and ours, too. With GO and LEAVE, which are files,
+-- it says "ready", measures once GO is there, and ends once LEAVE is: several can be measured while all of them are there.
 local here = arg[0]:match "^(.*)/spec/support/[^/]*$" or "."
 package.path = ("@/lua/?.lua;@/lua/?/init.lua;"):gsub("@", { ["@"] = here }) .. package.path
 local path, go, leave = unpack(arg)
