@@ -73,7 +73,7 @@ end
 
 local function word(value)
   if type(value) == "table" then
-    return "by pattern"
+    return next(value) == nil and "none" or "by pattern"
   end
   return type(value) == "number" and ("%.6g"):format(value) or tostring(value)
 end

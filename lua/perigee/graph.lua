@@ -80,6 +80,7 @@ function Graph:attention(q, k, v, heads, bias)
   return self:push { op = "attention", inputs = { q, k, v }, rows = q.rows, width = q.width, heads = heads, bias = bias }
 end
 
+--- a + b, of the same rows and width: a residual.
 function Graph:add(a, b)
   if a.width ~= b.width or a.rows ~= b.rows then
     error(("add of [%s][%d] and [%s][%d]"):format(a.rows, a.width, b.rows, b.width), 2)

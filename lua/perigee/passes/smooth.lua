@@ -58,6 +58,7 @@ function smooth.values(site, parts, stats, own, memo)
   return alpha, factors, wmax
 end
 
+--- The graph whose INT8 linears have `alpha`, `factors` and `wmax`, as values returns them. chosen: the settings.
 function smooth.pass(graph, stats, chosen, memo)
   local all = smooth.parts(graph)
   return graph:rewrite(function(_, node)
