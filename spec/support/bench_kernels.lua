@@ -190,7 +190,7 @@ local function merged(before, list)
   return all
 end
 
-local saved = read(args.save)
+local saved, measured = read(args.save), 0
 for isa = 0, C.PGEE_ISAS - 1 do
   local name = ffi.string(C.pgee_isa_name(isa))
   local slow = isa == C.PGEE_REF or isa == C.PGEE_AMX_MODEL
@@ -200,7 +200,11 @@ for isa = 0, C.PGEE_ISAS - 1 do
     local list = measure_isa(isa)
     print_isa(name, list, saved[key])
     saved[key] = merged(saved[key], list)
+    measured = measured + #list
   end
+end
+if measured == 0 then
+  error(("nothing was measured: there is no '%s' here of ISA %s"):format(args.only or "kernel", args.isa or "any"), 0)
 end
 if args.save then
   pgee.make_folder(args.save:match "^(.*)/" or ".")
