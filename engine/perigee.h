@@ -13,7 +13,8 @@
  *   - A handle may be read from several threads at once; it may be changed or freed by one.
  *
  * Shapes: T tokens in the batch, B sequences, S longest sequence, H hidden, I intermediate, A heads, D head size,
- * K in-features, N out-features, R marked tokens. Matrices are row-major; [T][H] is T rows of H. Sizes are in elements unless bytes are named.
+ * K in-features, N out-features, R marked tokens. Matrices are row-major; [T][H] is T rows of H. Sizes are in elements unless
+ * bytes are named.
  */
 #ifndef PERIGEE_H
 #define PERIGEE_H

@@ -177,6 +177,11 @@ describe("a sitting", function()
     assert.equal("stdin:3: zzqy is not defined", failure "zzqy")
     value "known = nil"
     assert.is_nil(value "known")
+    value "perigee = require 'perigee'"
+    assert.equal("stdin:7: attempt to call field 'lod' (a nil value; did you mean perigee.load?)", failure "perigee.lod 'x'")
+    assert.equal("stdin:8: attempt to call method 'zzqy' (a nil value)", failure "(''):zzqy()")
+    assert.equal("stdin:9: attempt to call method 'uper' (a nil value; did you mean perigee.version:upper?)",
+      failure "return 1, perigee.version:uper()")
   end)
 
   it("keeps what is declared local at the beginning of a line", function()

@@ -71,8 +71,8 @@ function quantize.values(node, stats, own, memo, pages)
   return quantizer, weight, multiplier
 end
 
---- After smooth: the graph whose INT8 linears have packed weights. Their input is quantized by the node that makes it, if that can,
--- else by a step of its own. chosen: the settings.
+--- After smooth: the graph whose INT8 linears have packed weights. Their input is quantized by the node that makes it, if that
+-- can, else by a step of its own. chosen: the settings.
 function quantize.pass(graph, stats, chosen, memo)
   local holder = {} -- of a site's u8 form, by the node that holds its floats
   local function quantized(out, input, quantizer)

@@ -192,6 +192,14 @@ local function last_changes(env)
   return found
 end
 
+-- The message, and the nearest name where the text calls a method or a field that an object has not.
+local function hinted(message, text, sitting)
+  local name = message:match "^[^\n]*attempt to call %a+ '([%a_][%w_]*)' %(a nil value%)"
+  local called = name and text:match("[%a_][%w_.]*%s*[.:]%s*" .. name .. "%f[^%w_]")
+  local near = called and names.nearest(called, sitting)
+  return near and (message:gsub("%(a nil value%)", "(a nil value; did you mean " .. near .. "?)", 1)) or message
+end
+
 --- Runs a text: { ok =, n =, values ... }, ok being nil if it is not complete, false if it failed with message [1]; hidden says
 -- whether its values are not to be shown. The value of an assignment that changes an object, such as q.alpha = 0.8, is what
 -- changed, if it says so.
@@ -210,6 +218,7 @@ function Sitting:run(text)
   result.interrupted = not result.ok and C.pgee_interrupted() ~= 0
   C.pgee_interrupt(0)
   if not result.ok then
+    result[1] = hinted(result[1], text, self)
     return result
   end
   result.hidden = text:find ";%s*$" ~= nil
