@@ -198,7 +198,7 @@ function Model:tokenizer()
   return self.tokens_of
 end
 
---- How hidden states become one vector: { modes =, normalize =, skip_prompt = }. What is not supported is an error here.
+--- For tasks: how hidden states become one vector: { modes =, normalize =, skip_prompt = }. What is not supported is an error here.
 function Model:pooling()
   self.pooled = self.pooled or self.checkpoint:pooling()
   return self.pooled
@@ -211,6 +211,7 @@ end
 
 --- Names of the checkpoint's tensors that nothing asked for so far; a head asks for its own when it first runs.
 function Model:unused()
+  raise(options.method, self, "unused")
   return self.checkpoint:unused()
 end
 

@@ -74,11 +74,11 @@ describe("odd arguments", function()
     try("lines", perigee.lines, { "file" })
     try("calibrate", function(texts, options)
       model:calibrate(texts, options):release()
-    end, { { "a text" }, { progress = false } }, { "samples", "rows", "progress" })
+    end, { { "a text" }, { progress = false } }, { "samples", "rows" })
     for _, m in ipairs { model, q } do
       try("embed", function(texts, options) return m:embed(texts, options) end, { { "a text" }, {} },
         { "prompt", "tables", "long", "tokens", "stride" })
-      for _, method in ipairs { "embed", "hidden", "explain", "memory" } do
+      for _, method in ipairs { "embed", "hidden", "explain", "memory", m == model and "unused" or "recipe" } do
         try(method, function(self) return m[method](self, "a text") end, { m })
       end
       for _, key in ipairs { "ids", "words", "question" } do
