@@ -1,7 +1,7 @@
 /* file.c: a file that is written whole or not at all.
  *
- * It is written as .NAME.saving-PID-N beside NAME, flushed to the disk, and renamed to NAME; then the folder is flushed. Its writer
- * holds a lock on it, which ends with the process however that ends: a file of that form that nobody has locked is litter.
+ * It is written as .NAME.saving-PID-N beside NAME, flushed to the disk, and renamed to NAME; then the folder is flushed. Its
+ * writer holds a lock on it, which ends with the process however that ends: a file of that form that nobody has locked is litter.
  */
 #include "file.h"
 

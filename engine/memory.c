@@ -2,8 +2,8 @@
  *
  *   | size, magic, region, pad to 64 | the block, aligned to 64 |
  *
- * A large block is a mapping of its own, so that what is freed is no longer resident: the C library keeps such memory for later once
- * a program has freed as much at a time, which a workspace that grows does.
+ * A large block is a mapping of its own, so that what is freed is no longer resident: the C library keeps such memory for later
+ * once a program has freed as much at a time, which a workspace that grows does.
  */
 #include "memory.h"
 

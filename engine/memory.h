@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Zeroed, aligned to 64 bytes. NULL with the message set if there is no memory (callers return PGEE_MEMORY). 0 bytes is allowed. */
+/* Zeroed, aligned to 64 bytes. NULL with the message set if there is no memory (callers return PGEE_MEMORY). 0 bytes is
+ * allowed. */
 void *mem_new(int64_t bytes);
 /* The same, where the kernel gives them in huge pages. */
 void *mem_huge(int64_t bytes);

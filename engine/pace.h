@@ -16,8 +16,8 @@ typedef struct pace {
 
 /* Threads for the next run, from 1 to `most`. may_try: 0 leaves trials aside; such a run is not to be told of. */
 int pace_threads(pace *p, int most, int may_try);
-/* What that run took: seconds, and how many steps and tokens it had. Nothing is tried where steps are long: a barrier is nothing to
- * them. Runs that are not quite of one size are compared by what they took for each token. */
+/* What that run took: seconds, and how many steps and tokens it had. Nothing is tried where steps are long: a barrier is nothing
+ * to them. Runs that are not quite of one size are compared by what they took for each token. */
 void pace_took(pace *p, int most, double seconds, int64_t steps, int64_t tokens);
 
 #endif

@@ -199,8 +199,8 @@ static void set_tensor_scales(const packing *w, float *scales) {
   }
 }
 
-/* 64 inputs of a row into their places in a block; returns their sums in four parts. Adding 1.5 * 2^23 rounds to the nearest, ties
- * to even, and leaves q in the lowest bits. */
+/* 64 inputs of a row into their places in a block; returns their sums in four parts. Adding 1.5 * 2^23 rounds to the nearest,
+ * ties to even, and leaves q in the lowest bits. */
 static v4u pack_block(int8_t *to, const float *row, float scale) {
   const v4 divisor = {scale, scale, scale, scale}, round = {12582912.0f, 12582912.0f, 12582912.0f, 12582912.0f};
   v4u sum = {0};

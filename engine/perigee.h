@@ -169,13 +169,13 @@ int pgee_safetensors_tensor(pgee_tensor **out, const pgee_safetensors *f, const 
 const char *pgee_safetensors_metadata(const pgee_safetensors *f, const char *key);
 
 /* Writes `count` tensors, each with its name, and `pairs` keys and values (in turn) of __metadata__. Equal arguments give equal
- * bytes: keys and names in the order of their bytes, no spaces but after the header, so that data begins at a multiple of 64; each
- * tensor at the next one, where need be after a U8 tensor named NAME.filler. Last comes `checksums`, I32: the CRC-32 of all before
- * the data, then of each tensor in the order of their offsets (a filler is one), zeros, then that of all these, so that they are a
- * multiple of 16. Rows are written dense.
- * The file is complete or not there: it is written beside `path`, flushed to the disk, and then takes the place of what was there,
- * whose owner and permissions it gets, and which this process must be allowed to write to. A link at `path` stays and leads to it.
- * A process that is killed may leave a file .NAME.saving-*, which the next one to write NAME removes. */
+ * bytes: keys and names in the order of their bytes, no spaces but after the header, so that data begins at a multiple of 64;
+ * each tensor at the next one, where need be after a U8 tensor named NAME.filler. Last comes `checksums`, I32: the CRC-32 of all
+ * before the data, then of each tensor in the order of their offsets (a filler is one), zeros, then that of all these, so that
+ * they are a multiple of 16. Rows are written dense.
+ * The file is complete or not there: it is written beside `path`, flushed to the disk, and then takes the place of what was
+ * there, whose owner and permissions it gets, and which this process must be allowed to write to. A link at `path` stays and
+ * leads to it. A process that is killed may leave a file .NAME.saving-*, which the next one to write NAME removes. */
 int pgee_safetensors_write(const char *path, const char *const *names, const pgee_tensor *const *tensors, int64_t count,
                            const char *const *metadata, int64_t pairs);
 /* Checks a file that pgee_safetensors_write made: that its header and each tensor of at most `bytes` bytes (-1: any) have their
@@ -254,8 +254,8 @@ enum { PGEE_TEXT_A = -1, PGEE_TEXT_B = -2 };
 /* What a tokenizer is made of. Zeros are good defaults; what a model does not read may be anything. All is copied. */
 typedef struct pgee_tokenizer_definition {
   int32_t model; /* PGEE_WORDPIECE, PGEE_UNIGRAM, PGEE_BPE */
-  /* Piece i is pieces[ends[i - 1]] to pieces[ends[i] - 1], UTF-8, with id ids[i] >= 0, or i where ids is NULL. Of equal pieces the
-   * last counts. */
+  /* Piece i is pieces[ends[i - 1]] to pieces[ends[i] - 1], UTF-8, with id ids[i] >= 0, or i where ids is NULL. Of equal pieces
+   * the last counts. */
   const char *pieces;
   const int64_t *ends;
   const int32_t *ids;
@@ -337,17 +337,17 @@ typedef struct pgee_encode_options {
   int32_t characters; /* offsets are in characters, not bytes */
 } pgee_encode_options;
 
-/* Encodes a, or a and b where b is not NULL, as the tokenizers package does. PGEE_ARGUMENT if max_tokens does not hold the special
- * tokens, if the text that is to be cut would have to be cut to nothing, or if the arrays do not hold the tokens: then e->length is
- * how many there are. max_tokens are enough; so, for WordPiece after BertNormalizer alone, are the bytes and the special
- * tokens. After a failure the arrays hold anything. */
+/* Encodes a, or a and b where b is not NULL, as the tokenizers package does. PGEE_ARGUMENT if max_tokens does not hold the
+ * special tokens, if the text that is to be cut would have to be cut to nothing, or if the arrays do not hold the tokens: then
+ * e->length is how many there are. max_tokens are enough; so, for WordPiece after BertNormalizer alone, are the bytes and the
+ * special tokens. After a failure the arrays hold anything. */
 int pgee_tokenizer_encode_texts(const pgee_tokenizer *t, pgee_encoding *e, const pgee_text *a, const pgee_text *b,
                                 const pgee_encode_options *options);
 /* The same for plain texts with the options' defaults. */
 int pgee_tokenizer_encode(const pgee_tokenizer *t, pgee_encoding *e, const char *a, int64_t a_bytes, const char *b,
                           int64_t b_bytes, int64_t max_tokens);
-/* The text of ids by the decoders, special tokens left out unless `special`: writes at most `capacity` bytes of UTF-8, and how many
- * there are to *bytes. PGEE_ARGUMENT for an id that there is not. */
+/* The text of ids by the decoders, special tokens left out unless `special`: writes at most `capacity` bytes of UTF-8, and how
+ * many there are to *bytes. PGEE_ARGUMENT for an id that there is not. */
 int pgee_tokenizer_decode(const pgee_tokenizer *t, const int32_t *ids, int64_t count, int special, char *out, int64_t capacity,
                           int64_t *bytes);
 
@@ -360,8 +360,8 @@ typedef struct pgee_vocabulary {
   int64_t begin, end; /* the list is text[begin] to text[end - 1] */
 } pgee_vocabulary;
 
-/* The list of pieces and scores that is model.vocab in the text of a tokenizer.json; NULL if there is none. Only this is read, the
- * scores as the tokenizers package reads them, which is not always the nearest double. path is for messages. */
+/* The list of pieces and scores that is model.vocab in the text of a tokenizer.json; NULL if there is none. Only this is read,
+ * the scores as the tokenizers package reads them, which is not always the nearest double. path is for messages. */
 int pgee_vocabulary_json(pgee_vocabulary **out, const char *path, const char *text, int64_t bytes);
 void pgee_vocabulary_free(pgee_vocabulary *v);
 
@@ -472,8 +472,8 @@ typedef struct pgee_quantizer {
   pgee_tensor *row_zero;  /* out S32 [rows], dynamic only */
 } pgee_quantizer;
 
-/* y = (word[id] + type[type id]) + position[i + position_offset], i the place in the sequence. With skip_padding, tokens of the id
- * position_offset - 1 have position[position_offset - 1] and are not counted in the place of others. */
+/* y = (word[id] + type[type id]) + position[i + position_offset], i the place in the sequence. With skip_padding, tokens of the
+ * id position_offset - 1 have position[position_offset - 1] and are not counted in the place of others. */
 typedef struct pgee_embed_args {
   const pgee_tensor *word, *position; /* [vocabulary][H], [positions][H], F32, F16 or BF16; position may be NULL */
   const pgee_tensor *type;            /* [types][H] or NULL */
@@ -523,8 +523,9 @@ typedef struct pgee_quantize_args {
 /* Whose results are wanted: all tokens', the first one's of each sequence, the marked ones'. */
 enum { PGEE_QUERIES_ALL = 0, PGEE_QUERIES_FIRST = 1, PGEE_QUERIES_MARKED = 2 };
 
-/* softmax(Q K^T * scale + bias) V for each sequence and head; a query has the same bits whichever others are wanted. In INT8 if qkv
- * is U8: Q, K and V have zero point 128 and a scale for each head, probabilities 8 bits; sequences of at most 32768 tokens. */
+/* softmax(Q K^T * scale + bias) V for each sequence and head; a query has the same bits whichever others are wanted. In INT8 if
+ * qkv is U8: Q, K and V have zero point 128 and a scale for each head, probabilities 8 bits; sequences of at most 32768
+ * tokens. */
 typedef struct pgee_attention_args {
   const pgee_tensor *qkv; /* F32 or U8 [T][3H]: Q, K, V side by side, heads side by side in each */
   int64_t heads;

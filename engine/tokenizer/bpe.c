@@ -16,7 +16,7 @@ static uint64_t slot_of(int bits, int32_t left, int32_t right) {
   return (key * 0x9E3779B97F4A7C15u) >> (64 - bits);
 }
 
-/* ---- Building --------------------------------------------------------------------------------------------------------------- */
+/* ---- Building -------------------------------------------------------------------------------------------------------------- */
 
 static int put_merges(image_writer *w, const bpe_options *o) {
   int bits = MIN_BITS;
@@ -103,7 +103,7 @@ int bpe_open(bpe *m, const image *from, const names *n) {
   return slot < (int64_t)1 << m->bits ? PGEE_OK : fail(PGEE_FORMAT, "the merges in the image of a tokenizer have no free place");
 }
 
-/* ---- Characters ------------------------------------------------------------------------------------------------------------- */
+/* ---- Characters ------------------------------------------------------------------------------------------------------------ */
 
 /* A word while it is merged: symbol i has `bytes[i]` bytes. */
 typedef struct symbols {
@@ -174,7 +174,7 @@ static void put_characters(symbols *s, const bpe *m, const char *word, int64_t b
   put_waiting(s, m, &u);
 }
 
-/* ---- Merging ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Merging --------------------------------------------------------------------------------------------------------------- */
 
 static const bpe_merge *find(const bpe *m, int32_t left, int32_t right) {
   uint64_t mask = ((uint64_t)1 << m->bits) - 1;
@@ -289,7 +289,7 @@ static void merge_long(const bpe *m, symbols *s, int32_t (*links)[2], heap *h) {
       put_symbol(s, s->ids[i], s->bytes[i]);
 }
 
-/* ---- Words ------------------------------------------------------------------------------------------------------------------ */
+/* ---- Words ----------------------------------------------------------------------------------------------------------------- */
 
 static int put_pieces(pieces *out, const symbols *s) {
   for (int64_t i = 0, at = 0; i < s->count; at += s->bytes[i++])

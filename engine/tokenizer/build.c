@@ -7,7 +7,7 @@
 #include "tokenizer.h"
 #include "unicode.h"
 
-/* ---- Checking a definition -------------------------------------------------------------------------------------------------- */
+/* ---- Checking a definition ------------------------------------------------------------------------------------------------- */
 
 static int check_utf8(const char *text, int64_t bytes, const char *what, int32_t id) {
   uint32_t c;
@@ -106,7 +106,7 @@ static int check_definition(const pgee_tokenizer_definition *d) {
   return check_added(d);
 }
 
-/* ---- Writing an image ------------------------------------------------------------------------------------------------------- */
+/* ---- Writing an image ------------------------------------------------------------------------------------------------------ */
 
 static uint32_t put_string(char *strings, uint32_t *at, const char *text, int64_t bytes) {
   uint32_t begin = *at;

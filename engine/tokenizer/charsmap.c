@@ -12,7 +12,8 @@ enum { WHOLE = 6, ALONE_CODES = 0x10000, ALONE_BYTES = ALONE_CODES / 8 };
 
 /* ---- The trie ------------------------------------------------------------------------------------------------------------- */
 
-/* A unit of darts-clone: label in bits 0 to 7 (bit 31 marks a value), bit 8: a string ends here, the rest leads to its children. */
+/* A unit of darts-clone: label in bits 0 to 7 (bit 31 marks a value), bit 8: a string ends here, the rest leads to its
+ * children. */
 static uint32_t offset_of(uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); }
 
 /* What the shortest beginning of s in the trie leads to, or -1. Any unit may be nonsense. */

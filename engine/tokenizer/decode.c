@@ -57,7 +57,7 @@ static const char *text_of(const texts *t, int64_t i, int64_t *bytes) {
   return *bytes > 0 ? t->bytes + begin : "";
 }
 
-/* ---- Decoders that see a text alone ----------------------------------------------------------------------------------------- */
+/* ---- Decoders that see a text alone ---------------------------------------------------------------------------------------- */
 
 /* Appends the text with every `from` replaced. */
 static int replace_all(texts *out, const char *text, int64_t bytes, const char *from, int64_t from_bytes, const char *to,
@@ -164,7 +164,7 @@ static int decode_each(texts *out, const texts *in, const step *s) {
   return PGEE_OK;
 }
 
-/* ---- Decoders that join them ------------------------------------------------------------------------------------------------ */
+/* ---- Decoders that join them ----------------------------------------------------------------------------------------------- */
 
 /* How many bytes of an ill-formed beginning are one U+FFFD: the longest that could begin a character, as Rust has it. */
 static int64_t ill_formed(const char *text, int64_t bytes) {
@@ -283,7 +283,7 @@ static int decode_bytes(texts *out, const texts *in) {
   return end_bytes(out, &waiting);
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------------------------ */
+/* ---- All of them ----------------------------------------------------------------------------------------------------------- */
 
 static int decode_step(texts *out, const texts *in, const step *s) {
   switch (s->kind) {

@@ -2,8 +2,8 @@
  *
  *   text --added tokens cut out--> stretches --steps and model, or BERT's way--> tokens --cut to fit, in a template--> encoding
  *
- * BERT's way: a stretch is normalized some words at a time into memory on the stack, and words are cut where they lie. A tokenizer
- * is not changed by encoding. Time is linear in the text. */
+ * BERT's way: a stretch is normalized some words at a time into memory on the stack, and words are cut where they lie. A
+ * tokenizer is not changed by encoding. Time is linear in the text. */
 #include <string.h>
 
 #include "../memory.h"
@@ -15,7 +15,7 @@
 /* Bytes of a chunk before it may end at white space: enough to amortize the call, little enough to stay in the nearest cache. */
 enum { CHUNK = NORMALIZED_INLINE / 4 };
 
-/* ---- BERT's way ------------------------------------------------------------------------------------------------------------- */
+/* ---- BERT's way ------------------------------------------------------------------------------------------------------------ */
 
 /* Whether the word could be put together from pieces: each the longest that fits, from its beginning. */
 static int put_pieces(sink *s, const normalized *n, int64_t begin, int64_t end) {
@@ -90,7 +90,7 @@ static int put_stretch(sink *s, const char *text, int64_t begin, int64_t end) {
   return status;
 }
 
-/* ---- One text --------------------------------------------------------------------------------------------------------------- */
+/* ---- One text -------------------------------------------------------------------------------------------------------------- */
 
 static int is_blank(uint32_t c) { return c == byte_character(' ') || unicode(c)->flags & UNICODE_WHITE; }
 
@@ -153,7 +153,7 @@ static int put_text(sink *s, run *r, const pgee_text *text) {
   return PGEE_OK;
 }
 
-/* ---- Two texts into the room that there is ---------------------------------------------------------------------------------- */
+/* ---- Two texts into the room that there is --------------------------------------------------------------------------------- */
 
 /* Two texts of n1 and n2 tokens into `room`, the longest cut first: as the reference counts, not one by one. */
 static void cut_longest(int64_t *n1, int64_t *n2, int64_t room) {
@@ -255,7 +255,7 @@ static int put_texts(call *c, int64_t at, int64_t between, int64_t room, int64_t
   return PGEE_OK;
 }
 
-/* ---- Templates -------------------------------------------------------------------------------------------------------------- */
+/* ---- Templates ------------------------------------------------------------------------------------------------------------- */
 
 static void set(const pgee_encoding *e, int64_t at, int64_t count, int32_t type, int32_t sequence) {
   for (int64_t i = at; i < at + count; i++) {
@@ -329,7 +329,7 @@ static int dress_any(call *c, int64_t n1, int64_t n2, int64_t *length) {
   return PGEE_OK;
 }
 
-/* ---- Offsets in characters -------------------------------------------------------------------------------------------------- */
+/* ---- Offsets in characters ------------------------------------------------------------------------------------------------- */
 
 /* Offsets come in order but for rare overlaps, so that each is mostly a few steps from the last. */
 static int64_t characters_to(const char *text, int64_t *at, int64_t *count, int64_t to) {
@@ -364,7 +364,7 @@ static void count_characters(const call *c, int64_t length) {
   }
 }
 
-/* ---- Encoding --------------------------------------------------------------------------------------------------------------- */
+/* ---- Encoding -------------------------------------------------------------------------------------------------------------- */
 
 static int check_text(const pgee_text *t) {
   int64_t last = 0;

@@ -55,7 +55,7 @@ const void *image_section(const image *m, int section, int64_t *bytes) {
   return *bytes > 0 ? m->bytes + h->places[section][0] : NULL;
 }
 
-/* ---- Writing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Writing --------------------------------------------------------------------------------------------------------------- */
 
 void image_writer_free(image_writer *w) {
   mem_free(w->bytes);

@@ -54,7 +54,8 @@ typedef struct image_writer {
 } image_writer;
 
 void image_writer_free(image_writer *w);
-/* A new section, zeroed; the caller fills it before the next one is asked for. NULL with the message set if there is no memory. */
+/* A new section, zeroed; the caller fills it before the next one is asked for. NULL with the message set if there is no
+ * memory. */
 void *image_new(image_writer *w, int section, int64_t bytes);
 /* The same, filled with a copy. */
 int image_put(image_writer *w, int section, const void *data, int64_t bytes);

@@ -1,7 +1,8 @@
 /* model.h: what a model is to the frame: it cuts one pre-token, bytes of normalized UTF-8, into pieces.
  *
  *   x_build   writes the model's tables into an image, once, when a tokenizer is loaded from a checkpoint's files
- *   x_open    fills a struct with pointers into an image; checks what must hold for x_cut to stay inside it, whatever the bytes are
+ *   x_open    fills a struct with pointers into an image; checks what must hold for x_cut to stay inside it, whatever the
+ *             bytes are
  *   x_cut     appends pieces; changes nothing but `out` and `room`, so that several threads may use one tokenizer
  *
  * x is wordpiece, unigram or bpe. */

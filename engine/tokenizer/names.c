@@ -17,7 +17,7 @@ static uint64_t slot_of(int bits, const char *text, int64_t bytes) {
 static int32_t id_at(const piece_list *v, int64_t i) { return v->ids ? v->ids[i] : (int32_t)i; }
 static int64_t begin_at(const piece_list *v, int64_t i) { return i > 0 ? v->ends[i - 1] : 0; }
 
-/* ---- Building --------------------------------------------------------------------------------------------------------------- */
+/* ---- Building -------------------------------------------------------------------------------------------------------------- */
 
 static int count_ids(const piece_list *v, const added_name *added, int64_t added_count, int64_t *count) {
   int32_t last = -1;
@@ -131,7 +131,7 @@ int names_build(image_writer *w, const piece_list *vocabulary, const added_name 
   return put_slots(w, vocabulary);
 }
 
-/* ---- Reading ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Reading --------------------------------------------------------------------------------------------------------------- */
 
 int names_open(names *n, const image *m) {
   int64_t places, slots, renamed, free_slot = 0;

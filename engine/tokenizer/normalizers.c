@@ -6,7 +6,7 @@
 #include "tokenizer.h"
 #include "unicode.h"
 
-/* ---- Unicode's normal forms ------------------------------------------------------------------------------------------------- */
+/* ---- Unicode's normal forms ------------------------------------------------------------------------------------------------ */
 
 static int32_t order_of(const edit *e) { return unicode(e->c)->order; }
 
@@ -154,7 +154,7 @@ static int normal_form(const spanned *in, run *r, spanned *out, int compat, int 
   return PGEE_OK;
 }
 
-/* ---- A character at a time -------------------------------------------------------------------------------------------------- */
+/* ---- A character at a time ------------------------------------------------------------------------------------------------- */
 
 enum { DROPPED = 0x110000 };
 
@@ -214,7 +214,7 @@ static int byte_level(const spanned *in, spanned *out) {
   return PGEE_OK;
 }
 
-/* ---- Others ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Others ---------------------------------------------------------------------------------------------------------------- */
 
 static int strip(const step *s, const spanned *in, spanned *out) {
   int64_t begin = 0, end = in->length;

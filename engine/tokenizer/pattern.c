@@ -14,8 +14,8 @@
 enum { MAX_CODE = 384, MAX_SETS = 64, MAX_RANGES = 16, MAX_NONE = 4, MAX_REPEAT = 64, MAX_DEPTH = 32 };
 enum { OP_SET, OP_SPLIT, OP_JUMP, OP_AHEAD, OP_NOT_AHEAD, OP_LINE_BEGIN, OP_LINE_END, OP_BEGIN, OP_END, OP_MATCH };
 
-/* A character is in the set if it has one of the flags `any`, or has none of those of one of `none`, or is in a range; or, negated,
- * if not. `brackets`: the set is written in them. */
+/* A character is in the set if it has one of the flags `any`, or has none of those of one of `none`, or is in a range; or,
+ * negated, if not. `brackets`: the set is written in them. */
 typedef struct set {
   uint32_t any, none[MAX_NONE], range[MAX_RANGES][2];
   uint8_t nones, ranges, negated, brackets;
@@ -45,7 +45,7 @@ static int has(const set *s, uint32_t c) {
   return in != s->negated;
 }
 
-/* ---- Parsing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- Parsing --------------------------------------------------------------------------------------------------------------- */
 
 typedef struct parser {
   pattern *p;
@@ -409,7 +409,7 @@ int pattern_new(pattern **out, const char *text, int64_t bytes) {
 
 void pattern_free(pattern *p) { mem_free(p); }
 
-/* ---- Searching -------------------------------------------------------------------------------------------------------------- */
+/* ---- Searching ------------------------------------------------------------------------------------------------------------- */
 
 typedef struct thread {
   int pc;

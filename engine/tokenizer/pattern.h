@@ -1,8 +1,8 @@
 /* pattern.h: regular expressions as tokenizer.json has them, in time linear in what is searched.
  *
- * Understood: literals, . ^ $ \A \z, \p{L} \p{N} \s \w \d and their capitals, \n \r \t \xHH \x{H...}, [classes], ( ) (?: ) (?i: ),
- * | * + ? {m,n} and their lazy forms, (?= ) and (?! ) of one character. ^ and $ are of lines. Of matches the leftmost counts, of
- * those the one whose alternatives come first. */
+ * Understood: literals, . ^ $ \A \z, \p{L} \p{N} \s \w \d and their capitals, \n \r \t \xHH \x{H...}, [classes], ( ) (?: )
+ * (?i: ), | * + ? {m,n} and their lazy forms, (?= ) and (?! ) of one character. ^ and $ are of lines. Of matches the leftmost
+ * counts, of those the one whose alternatives come first. */
 #ifndef PERIGEE_PATTERN_H
 #define PERIGEE_PATTERN_H
 #include <stdint.h>

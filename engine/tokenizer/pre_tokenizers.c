@@ -25,7 +25,7 @@ int splits_put(splits *s, int64_t begin, int64_t end, int32_t id) {
   return PGEE_OK;
 }
 
-/* ---- Behaviors -------------------------------------------------------------------------------------------------------------- */
+/* ---- Behaviors ------------------------------------------------------------------------------------------------------------- */
 
 /* Matches and gaps of one split come in, in order; splits go out. */
 typedef struct cutter {
@@ -70,7 +70,7 @@ static cutter cutter_for(splits *out, int behavior, int invert) {
   return (cutter){.out = out, .first = out->count, .behavior = behavior, .invert = invert};
 }
 
-/* ---- Patterns --------------------------------------------------------------------------------------------------------------- */
+/* ---- Patterns -------------------------------------------------------------------------------------------------------------- */
 
 /* Whether a character matches by its flags, or is one character. */
 typedef struct matcher {
@@ -164,7 +164,7 @@ static int cut_by_length(splits *out, const spanned *in, split s, int64_t length
   return splits_put(out, begin, s.end, -1);
 }
 
-/* ---- GPT-2's pattern -------------------------------------------------------------------------------------------------------- */
+/* ---- GPT-2's pattern ------------------------------------------------------------------------------------------------------- */
 
 /* What a character is to it. */
 enum { GPT2_END = 1 };
@@ -211,9 +211,10 @@ static int cut_as_gpt2(splits *out, const char *text, int64_t begin, int64_t end
   return PGEE_OK;
 }
 
-/* ---- Steps that change the text --------------------------------------------------------------------------------------------- */
+/* ---- Steps that change the text -------------------------------------------------------------------------------------------- */
 
-/* The alphabet of byte-level texts: bytes that can be seen are their own code points, the others are 256 and on in their order. */
+/* The alphabet of byte-level texts: bytes that can be seen are their own code points, the others are 256 and on in their
+ * order. */
 uint32_t byte_character(uint8_t byte) {
   if ((byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD))
     return byte;
@@ -283,7 +284,7 @@ static int put_added(const spanned *in, split from, run *r) {
   return splits_put(&r->splits[1], begin, r->texts[1].length, from.id);
 }
 
-/* ---- All of them ------------------------------------------------------------------------------------------------------------ */
+/* ---- All of them ----------------------------------------------------------------------------------------------------------- */
 
 static int changes_text(const step *s) { return s->kind == PGEE_STEP_METASPACE || s->kind == PGEE_STEP_BYTE_LEVEL; }
 

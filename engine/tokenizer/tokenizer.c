@@ -8,7 +8,7 @@
 #include "../tensor.h"
 #include "unicode.h"
 
-/* ---- Opening an image ------------------------------------------------------------------------------------------------------- */
+/* ---- Opening an image ------------------------------------------------------------------------------------------------------ */
 
 static int broken(const char *what) { return fail(PGEE_FORMAT, "the image of a tokenizer is broken: %s", what); }
 
@@ -197,7 +197,7 @@ int pgee_tokenizer_image(pgee_tensor **out, const pgee_tokenizer *t) {
   return PGEE_OK;
 }
 
-/* ---- What a tokenizer knows ------------------------------------------------------------------------------------------------- */
+/* ---- What a tokenizer knows ------------------------------------------------------------------------------------------------ */
 
 int64_t pgee_tokenizer_model(const pgee_tokenizer *t) { return t ? t->options->model : 0; }
 int64_t pgee_tokenizer_size(const pgee_tokenizer *t) { return t ? t->options->size : 0; }

@@ -85,7 +85,7 @@ int trie_insert(trie_builder *b, const char *s, int64_t bytes, int32_t value) {
 
 trie trie_of(const trie_builder *b) { return (trie){b->edges, b->values, b->bits, b->room - 1}; }
 
-/* ---- In an image ------------------------------------------------------------------------------------------------------------ */
+/* ---- In an image ----------------------------------------------------------------------------------------------------------- */
 
 int trie_write(const trie_builder *b, image_writer *w, int edges, int values) {
   TRY(image_put(w, edges, b->edges, ((int64_t)1 << b->bits) * (int64_t)sizeof *b->edges));

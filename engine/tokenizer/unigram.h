@@ -2,9 +2,10 @@
  *
  *   score of a path = ((0 + score of piece 1) + score of piece 2) + ..., in double, from left to right
  *
- * Paths are found forward, each beginning with its pieces by length; only a strictly better one takes another's place. A character
- * that is no piece may be unknown, for the least score of the vocabulary minus 10. Unknowns side by side are one; if together they
- * are a piece they are that piece, else, with byte fallback, the pieces <0x00> to <0xFF> of their bytes if all are there. */
+ * Paths are found forward, each beginning with its pieces by length; only a strictly better one takes another's place. A
+ * character that is no piece may be unknown, for the least score of the vocabulary minus 10. Unknowns side by side are one; if
+ * together they are a piece they are that piece, else, with byte fallback, the pieces <0x00> to <0xFF> of their bytes if all are
+ * there. */
 #ifndef PERIGEE_UNIGRAM_H
 #define PERIGEE_UNIGRAM_H
 #include <stdint.h>

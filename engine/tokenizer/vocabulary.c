@@ -1,7 +1,7 @@
 /* vocabulary.c: the pieces and scores of a tokenizer.json, read fast and exactly: 250,000 of them are most of its 10 MB.
  *
- * Only the list model.vocab is read; what stands before it is skipped, for a reader of the rest to judge. Scores are read with the
- * arithmetic of the reference's JSON reader, which is not always the nearest double: paths of equal score must stay equal. */
+ * Only the list model.vocab is read; what stands before it is skipped, for a reader of the rest to judge. Scores are read with
+ * the arithmetic of the reference's JSON reader, which is not always the nearest double: paths of equal score must stay equal. */
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static int read_number(json *j, const double *tens, double *out) {
   return value_of(j, &d, tens, out);
 }
 
-/* ---- Where the list is ------------------------------------------------------------------------------------------------------ */
+/* ---- Where the list is ----------------------------------------------------------------------------------------------------- */
 
 static int skip_string(json *j) {
   for (j->at++; j->at < j->end && *j->at != '"'; j->at++)
@@ -139,7 +139,7 @@ static int enter(json *j, const char *name, int *found) {
   }
 }
 
-/* ---- The list --------------------------------------------------------------------------------------------------------------- */
+/* ---- The list -------------------------------------------------------------------------------------------------------------- */
 
 /* The struct that callers see is the first part of its block: | vocabulary | ends | scores | bytes |. */
 typedef struct lists {

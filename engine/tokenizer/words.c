@@ -17,7 +17,8 @@ void run_free(run *r) {
   scratch_free(&r->room);
 }
 
-/* The stretch as it is: each byte with the span of its character. Ill-formed bytes become U+FFFD here, and are never seen again. */
+/* The stretch as it is: each byte with the span of its character. Ill-formed bytes become U+FFFD here, and are never seen
+ * again. */
 static int take(spanned *out, const char *text, int64_t begin, int64_t end) {
   out->length = 0;
   out->origin = (int32_t)begin;

@@ -1,5 +1,5 @@
-/* hard_host.c: a luajit with the sanitizers of `make hard` linked in, so that they are in the process before the library is loaded and
- * nothing has to be preloaded. It takes what the specs use:
+/* hard_host.c: a luajit with the sanitizers of `make hard` linked in, so that they are in the process before the library is
+ * loaded and nothing has to be preloaded. It takes what the specs use:
  *
  *   hard_host [-e CHUNK] [SCRIPT [ARGUMENT...]]     SCRIPT may be -, the standard input
  *

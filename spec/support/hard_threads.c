@@ -1,7 +1,7 @@
 /* hard_threads.c: what threads can do to each other, for ThreadSanitizer (make tsan) and the others (make hard).
  *
- * One plan with every kind of step, run alone first; then by two OS threads at once, each in its own workspace, with teams of several
- * sizes, under interrupts, and in children of forks. Every run must give the first one's bits. */
+ * One plan with every kind of step, run alone first; then by two OS threads at once, each in its own workspace, with teams of
+ * several sizes, under interrupts, and in children of forks. Every run must give the first one's bits. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 
 #include "../../engine/pace.h"
 
-/* `runs` runs of 40 steps and 32 tokens, which take `work` seconds divided by the threads, but by no more than `cores`, and `barrier`
- * seconds for each thread but the first. threads[runs]: how many each used. */
+/* `runs` runs of 40 steps and 32 tokens, which take `work` seconds divided by the threads, but by no more than `cores`, and
+ * `barrier` seconds for each thread but the first. threads[runs]: how many each used. */
 __attribute__((visibility("default"))) void spec_pace(int most, int cores, double work, double barrier, int runs, int *threads) {
   pace p;
   memset(&p, 0, sizeof p);

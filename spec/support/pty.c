@@ -36,8 +36,8 @@ int spec_pty_read(int fd, char *buffer, int bytes, int milliseconds) {
 
 int spec_pty_write(int fd, const char *text, int bytes) { return (int)write(fd, text, (size_t)bytes); }
 
-/* Waits for the program's end, closes the terminal and returns the exit status: 128 and the signal's number if it died of one, -1 if
- * it was still there and was killed. */
+/* Waits for the program's end, closes the terminal and returns the exit status: 128 and the signal's number if it died of one, -1
+ * if it was still there and was killed. */
 int spec_pty_end(int fd, int pid, int milliseconds) {
   int status = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {

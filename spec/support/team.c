@@ -219,8 +219,8 @@ int spec_callers(pgee_workspace **workspaces, int count, const pgee_batch *batch
   return wrong;
 }
 
-/* An OS thread that runs phases without end, so that others find the team busy or fork in the middle of one: on a single CPU, too,
- * since a phase gives it away for a while. */
+/* An OS thread that runs phases without end, so that others find the team busy or fork in the middle of one: on a single CPU,
+ * too, since a phase gives it away for a while. */
 static _Atomic int busy_on;
 static pthread_t busy_thread;
 
