@@ -198,7 +198,7 @@ function Model:tokenizer()
   return self.tokens_of
 end
 
---- For tasks: how hidden states become one vector: { modes =, normalize =, skip_prompt = }. What is not supported is an error here.
+--- For tasks: how hidden states become one vector, { modes =, normalize =, skip_prompt = }. What is not supported is an error.
 function Model:pooling()
   self.pooled = self.pooled or self.checkpoint:pooling()
   return self.pooled
