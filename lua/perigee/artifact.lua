@@ -85,13 +85,14 @@ local function fields(self, given, buffers)
 end
 
 -- Which kernel multiplies a step's weight: what select chose for an INT8 one; else what was saved, which for FP32 may be oneDNN,
--- where there is one.
+-- where there is one and open was not told to do without it.
 local function kernel_of(self, args)
   local choice = self.choices and args.w and args.w.dtype == "s8" and self.choices.shapes[("%d x %d"):format(args.w.N, args.w.K)]
   if choice then
     return choice.kernel
   end
-  return (args.kernel ~= "onednn" or pgee.C.pgee_onednn_version() ~= nil) and args.kernel or "auto"
+  local usable = args.kernel ~= "onednn" or self.kernel ~= "auto" and pgee.C.pgee_onednn_version() ~= nil
+  return usable and args.kernel or "auto"
 end
 
 local ROW = {
@@ -325,7 +326,8 @@ end
 
 ---- Opening -----------------------------------------------------------------------------------------------------------
 
-local KNOWN = { verify = true, copy = true, max_tokens = true, budget = true }
+local KNOWN = { verify = true, copy = true, max_tokens = true, budget = true, kernel = true }
+local KERNELS = { auto = true, onednn = true }
 
 local function flag(given, key)
   return options.boolean(given[key], "open: " .. key, -2)
@@ -393,6 +395,7 @@ local function open(path, given)
   local self = {
     dir = path, file = safetensors.open(path, { copy = copy }), tensors = {}, packed = {}, runners = {},
     budget = options.integer(given.budget, 1, 2 ^ 31 - 1, "open: budget", -2),
+    kernel = given.kernel and options.choice(given.kernel, KERNELS, "open: kernel", -2),
   }
   self.model = self
   setmetatable(self, Artifact)
@@ -403,11 +406,13 @@ local function open(path, given)
   return self
 end
 
---- open(path, { verify = false, copy = false, max_tokens =, budget = }): the artifact that a model was saved as.
+--- open(path, { verify = false, copy = false, max_tokens =, budget =, kernel = }): the artifact that a model was saved as.
 --   verify      checks every byte, also of the weights
 --   copy        reads the file into memory, and checks it: for files that others may write to or cut off while they are open.
 --               A file that is replaced by renaming another needs neither: what was opened goes on
 --   max_tokens, budget   as for perigee.load
+--   kernel      of what is FP32: "auto", our own, whose bits are the same each time; by default oneDNN if the model that was saved
+--               had it and it is there
 function artifact.open(path, given)
   local self = raise(open, path, given)
   return self

@@ -2,8 +2,8 @@
 --
 -- A file comes into being as FILE.part. Since every line of the input has one answer, in order, what is whole in FILE.part says
 -- how far an interrupted process came, and nothing else needs to be kept: `resume` cuts off what is not whole and goes on. The
--- last whole answer is asked for again: an INT8 model gives the same bits each time, so one that differs is of another input, of
--- another model or of other options, and answers of two kinds would stand in one file.
+-- last whole answer is asked for again: a model gives the same bits each time (in FP32 by our own kernels), so one that differs is
+-- of another input, of another model or of other options, and answers of two kinds would stand in one file.
 local ffi = require "ffi"
 local system = require "perigee.system"
 local vectors = require "perigee.vectors"
@@ -74,10 +74,10 @@ local function open(self, path, resume)
 end
 
 --- given: { output = path, nil for standard output; resume =, whether to go on where an interrupted process stopped; width = of
--- vectors in a .npy, nil for lines; exact =, whether the same answers are the same bytes }. Fields: done, answers that are there
--- already and are not asked for; last, one behind them that is there, too, until it is given; complete, whether all are.
+-- vectors in a .npy, nil for lines }. Fields: done, answers that are there already and are not asked for; last, one behind them
+-- that is there, too, until it is given; complete, whether all are.
 local function new(given)
-  local self = setmetatable({ fd = 1, width = given.width, exact = given.exact, done = 0, parts = {}, bytes = 0 }, Sink)
+  local self = setmetatable({ fd = 1, width = given.width, done = 0, parts = {}, bytes = 0 }, Sink)
   if given.output then
     open(self, given.output, given.resume)
   end
@@ -99,7 +99,7 @@ function Sink:answer(text)
   text, self.count = self.width and text or text .. "\n", self.count + 1
   if not self.last then
     self:put(text)
-  elseif self.exact and text ~= self.last then
+  elseif text ~= self.last then
     error(("cannot go on with '%s': its answer %d is not what this input, model and options give"):format(self.file.part,
       self.count), 0)
   end

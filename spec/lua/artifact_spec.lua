@@ -81,6 +81,8 @@ describe("an artifact", function()
     assert.same((model:classify(pair)), (a:classify(pair)))
     assert.matches("FP32", tostring(a), 1, true)
     assert.is_nil(a.settings)
+    local b = perigee.open(artifacts.save(perigee.load(models.path "pairs")), { kernel = "auto" }) -- oneDNN's, if it is there
+    assert.same((model:classify(pair)), (b:classify(pair)))
   end)
 
   it("runs every task that was saved, and says which these are", function()
@@ -265,6 +267,7 @@ describe("a file that is opened", function()
     for message, opts in pairs {
       ["open has no option x"] = { x = 1 }, ["open: verify is 1, expected true or false"] = { verify = 1 },
       ["open: max_tokens is 1, expected an integer"] = { max_tokens = 1 }, ["open: budget is 0"] = { budget = 0 },
+      ["open: kernel is 1, expected one of auto, onednn"] = { kernel = 1 },
     } do
       assert.error_matches(function() perigee.open(path, opts) end, message, 1, true)
     end

@@ -388,6 +388,21 @@ describe("pipe", function()
       assert.are.same({ "error: cannot go on with 'v.part': it holds no vectors of 32\n", 1 }, { text, status })
     end)
 
+    it("goes on in FP32, too, of a folder and of an artifact", function()
+      put("in", texts(40))
+      perigee.load(models.path "embedder"):save(dir .. "/fp32")
+      local text, status = bash [[
+        for options in "--activations f32" "--model fp32"; do
+          F32="$EMBED $options --input in --output out --resume"
+          $F32; mv out want
+          head -n 7 want > out.part; $F32 --window 3 --threads 2; cmp out want; rm out
+          (head -n 7 want; tail -n 1 want) > out.part; $F32
+          rm out.part want
+        done]]
+      local refused = "error: cannot go on with 'out.part': its answer 8 is not what this input, model and options give\n"
+      assert.are.same({ refused .. refused, 0 }, { text, status })
+    end)
+
     it("is alone with its file", function()
       put("in", texts(60000, 3))
       local text = bash [[
