@@ -411,8 +411,8 @@ end
 --   copy        reads the file into memory, and checks it: for files that others may write to or cut off while they are open.
 --               A file that is replaced by renaming another needs neither: what was opened goes on
 --   max_tokens, budget   as for perigee.load
---   kernel      of what is FP32: "auto", our own, whose bits are the same each time; by default oneDNN if the model that was saved
---               had it and it is there
+--   kernel      of what is FP32: "auto", our own, whose bits are the same each time; by default oneDNN if the model that was
+--               saved had it and it is there
 function artifact.open(path, given)
   local self = raise(open, path, given)
   return self

@@ -2,8 +2,8 @@
 --
 -- A file comes into being as FILE.part. Since every line of the input has one answer, in order, what is whole in FILE.part says
 -- how far an interrupted process came, and nothing else needs to be kept: `resume` cuts off what is not whole and goes on. The
--- last whole answer is asked for again: a model gives the same bits each time (in FP32 by our own kernels), so one that differs is
--- of another input, of another model or of other options, and answers of two kinds would stand in one file.
+-- last whole answer is asked for again: a model gives the same bits each time (in FP32 by our own kernels), so one that differs
+-- is of another input, of another model or of other options, and answers of two kinds would stand in one file.
 local ffi = require "ffi"
 local system = require "perigee.system"
 local vectors = require "perigee.vectors"
