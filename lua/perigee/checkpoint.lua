@@ -237,6 +237,7 @@ end
 --   lowercase               default true, as in the reference library
 --   strip_accents           default as do_lower_case of tokenizer_config.json
 --   chinese                 spaces around CJK ideographs, default true
+--   lower                   whether sentence_bert_config.json asks for lower case before all else
 --   special                 { unk_token = "[UNK]", ... } as far as the folder names them
 --   sentencepiece           path of a SentencePiece model, nil where there is none
 --   class                   tokenizer_class of tokenizer_config.json, else by the architecture; nil if that says nothing
@@ -256,15 +257,13 @@ function Checkpoint:tokenizer_files()
   if strip == nil then
     strip = lowercase ~= false
   end
-  if boolean(self.sentence_config, "do_lower_case", self.files.sentence_config) then
-    lowercase = true
-  end
   local chinese = boolean(config, "tokenize_chinese_chars", path)
   return {
     tokenizer = self.files.tokenizer, vocabulary = self.files.vocabulary, special = special,
     pieces = self.files.pieces, merges = self.files.merges,
     sentencepiece = self.files.sentencepiece, class = tokenizer_class(self),
     lowercase = lowercase ~= false, strip_accents = strip, chinese = chinese ~= false,
+    lower = boolean(self.sentence_config, "do_lower_case", self.files.sentence_config) == true,
   }
 end
 

@@ -250,7 +250,7 @@ describe("perigee.checkpoint", function()
         ["special_tokens_map.json"] = '{"sep_token": "[SEP]", "unk_token": "[UNK]", "additional_special_tokens": []}' }
       assert.same({
         tokenizer = dir .. "/tokenizer.json", vocabulary = dir .. "/vocab.txt",
-        lowercase = false, strip_accents = true, chinese = false,
+        lowercase = false, strip_accents = true, chinese = false, lower = false,
         special = { cls_token = "<s>", sep_token = "[SEP]", unk_token = "[UNK]" },
       }, c:tokenizer_files())
     end)
@@ -267,17 +267,16 @@ describe("perigee.checkpoint", function()
     end)
 
     it("and what the reference library takes for granted", function()
-      local default = { lowercase = true, strip_accents = true, chinese = true, special = {} }
+      local default = { lowercase = true, strip_accents = true, chinese = true, lower = false, special = {} }
       assert.same(default, open({}):tokenizer_files())
       assert.same(default,
         open({ ["tokenizer_config.json"] = '{"strip_accents": null, "do_lower_case": null}' }):tokenizer_files())
     end)
 
     it("and that sentence-transformers may lower-case too", function()
-      for sentence, lowercase in pairs { ["true"] = true, ["false"] = false } do
-        local c = open { ["tokenizer_config.json"] = '{"do_lower_case": false}',
-          ["sentence_bert_config.json"] = ('{"do_lower_case": %s}'):format(sentence) }
-        assert.equal(lowercase, c:tokenizer_files().lowercase)
+      for sentence, lower in pairs { ["true"] = true, ["false"] = false, ["null"] = false } do
+        local c = open { ["sentence_bert_config.json"] = ('{"do_lower_case": %s}'):format(sentence) }
+        assert.equal(lower, c:tokenizer_files().lower)
       end
     end)
 

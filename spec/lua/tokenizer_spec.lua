@@ -84,7 +84,7 @@ describe("A tokenizer", function()
     it("is what it says, whatever the other files say", function()
       local others = {
         ["vocab.txt"] = "[UNK]\n[CLS]\n[SEP]\na\n", ["tokenizer_config.json"] = '{"do_lower_case": false, "cls_token": "x"}',
-        ["sentence_bert_config.json"] = '{"do_lower_case": true, "max_seq_length": 3}',
+        ["sentence_bert_config.json"] = '{"do_lower_case": false, "max_seq_length": 3}',
       }
       others["tokenizer.json"] = definition()
       local t = load(others)
@@ -298,6 +298,13 @@ describe("A tokenizer", function()
     it("is given text in lower case where sentence-transformers lowers it", function()
       local lowers = { ["sentence_bert_config.json"] = '{"do_lower_case": true}' }
       assert.equal(ids_of("a", "é"), ids(with('{"do_lower_case": false}', lowers), "A é"))
+      for _, normalizer in ipairs {
+        cjson.null, { type = "NFC" }, { type = "Sequence", normalizers = { { type = "NFC" }, { type = "Lowercase" } } },
+        { type = "BertNormalizer", clean_text = true, handle_chinese_chars = true, strip_accents = false, lowercase = false },
+      } do
+        lowers["tokenizer.json"] = definition(function(d) d.normalizer = normalizer end)
+        assert.equal(ids_of("a", "é", "[MASK]"), ids(load(lowers), "A É [MASK]"))
+      end
     end)
 
     it("leaves ideographs in their words when told so", function()

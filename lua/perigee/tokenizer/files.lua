@@ -129,10 +129,27 @@ end
 
 -- ---- All of them ----------------------------------------------------------------------------------------------------------
 
---- The tokenizer of a checkpoint (what perigee.checkpoint opened) as a decoded tokenizer.json; the path of the file that it is
--- from; texts of special tokens by key, { mask_token = "<mask>" }, as far as they are known.
-function M.read(c)
-  local files = c:tokenizer_files()
+local function lowers(normalizer)
+  if type(normalizer) ~= "table" then
+    return false
+  end
+  for _, part in ipairs(type(normalizer.normalizers) == "table" and normalizer.normalizers or {}) do
+    if lowers(part) then
+      return true
+    end
+  end
+  return normalizer.type == "Lowercase" or normalizer.type == "BertNormalizer" and normalizer.lowercase == true
+end
+
+-- sentence-transformers has texts in lower case where sentence_bert_config.json says so, whatever the tokenizer does.
+local function in_lower_case(file)
+  if not lowers(file.normalizer) then
+    file.normalizer = { type = "Sequence", normalizers = { { type = "Lowercase" }, read.given(file.normalizer) } }
+  end
+  return file
+end
+
+local function from_folder(c, files)
   if files.tokenizer then
     return unigram.file(files.tokenizer), files.tokenizer, files.special
   elseif files.vocabulary then
@@ -149,6 +166,14 @@ function M.read(c)
   end
   fail("'%s' has no tokenizer: neither tokenizer.json nor vocab.txt, vocab.json with merges.txt, or a SentencePiece model",
     c.folder)
+end
+
+--- The tokenizer of a checkpoint (what perigee.checkpoint opened) as a decoded tokenizer.json; the path of the file that it is
+-- from; texts of special tokens by key, { mask_token = "<mask>" }, as far as they are known.
+function M.read(c)
+  local files = c:tokenizer_files()
+  local file, path, special = from_folder(c, files)
+  return files.lower and in_lower_case(file) or file, path, special
 end
 
 return M
