@@ -335,7 +335,9 @@ static void run(const void *args, const context *c) {
 
 static stretch weights(const void *args, const context *c) {
   const pgee_linear_args *a = args;
-  return a->kernel == PGEE_ONEDNN || a->w->dtype != PGEE_S8 ? (stretch){0} : weights_in(a->w, part_of(a, c));
+  if (a->kernel == PGEE_ONEDNN || a->w->dtype != PGEE_S8)
+    return (stretch){0};
+  return weights_in(a->w, part_of(a, c));
 }
 
 static int64_t work(const void *args, const context *c) {
