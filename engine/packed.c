@@ -270,12 +270,15 @@ static inline void pack_square(float *to, const float *rows, int64_t stride) {
     memcpy(to + k * PANEL, c + k, sizeof *c);
 }
 
-/* Up to 16 rows of K floats into as many columns of a panel. */
-static void pack_columns(float *to, const float *rows, int64_t stride, int64_t K, int64_t count) {
+/* Up to 16 rows of K floats into as many columns of a panel. next: NULL, or 16 K floats to bring into the cache meanwhile. */
+static void pack_columns(float *to, const float *rows, int64_t stride, int64_t K, int64_t count, const float *next) {
   int64_t whole = count == F32_ROWS ? K & ~3 : 0;
-  for (int64_t k = 0; k < whole; k += 4)
+  for (int64_t k = 0; k < whole; k += 4) {
     for (int i = 0; i < F32_ROWS; i += 4)
       pack_square(to + k * PANEL + i, rows + i * stride + k, stride);
+    for (int i = 0; next && i < 4 * F32_ROWS; i += 16)
+      __builtin_prefetch(next + k * F32_ROWS + i, 0, 2);
+  }
   for (int64_t k = whole; k < K; k++)
     for (int64_t i = 0; i < count; i++)
       to[k * PANEL + i] = rows[i * stride + k];
@@ -293,19 +296,24 @@ static void pack_f32(void *work, const context *c) {
       load_row(w, n + i, rows + i * stride);
       row_absmax(w, rows + i * stride);
     }
-    pack_columns(bytes + n / PANEL * panel + n % PANEL, rows, stride, K, count);
+    pack_columns(bytes + n / PANEL * panel + n % PANEL, rows, stride, K, count, NULL);
   }
 }
 
 int64_t packed_scratch(const pgee_packed *p) { return F32_ROWS * padded_row(p->K) * (int64_t)sizeof(float); }
 
+/* Floats are taken from where they lie, while those after them come from memory: the rows of a table are each other's neighbours. */
 void packed_panel(const pgee_packed *p, int64_t panel, float *to, float *rows) {
-  int64_t stride = padded_row(p->K), last = least((panel + 1) * PANEL, p->N);
+  const pgee_tensor *table = p->table;
+  int in_place = table->dtype == PGEE_F32;
+  int64_t stride = in_place ? table->stride : padded_row(p->K), last = least((panel + 1) * PANEL, p->N);
   for (int64_t n = panel * PANEL; n < last; n += F32_ROWS) {
     int64_t count = least(F32_ROWS, last - n);
-    for (int64_t i = 0; i < count; i++)
-      tensor_row_f32(rows + i * stride, p->table, n + i);
-    pack_columns(to + n % PANEL, rows, stride, p->K, count);
+    const float *from = in_place ? (const float *)table->data + n * stride : rows;
+    for (int64_t i = 0; i < count && !in_place; i++)
+      tensor_row_f32(rows + i * stride, table, n + i);
+    pack_columns(to + n % PANEL, from, stride, p->K, count,
+                 in_place && n + 2 * F32_ROWS <= p->N ? from + F32_ROWS * stride : NULL);
   }
 }
 
