@@ -46,7 +46,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
-.PHONY: differential bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs quality figures bench-pipe kills embed embed-host spark
+.PHONY: differential bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills embed embed-host spark
 .DELETE_ON_ERROR:
 
 ## make                  the library, build/libperigee.so
@@ -217,6 +217,10 @@ differential: $(LIB) build/peers/installed
 ## make bench-cliffs     whether one token more costs much more: MiniLM, 8 to 4096 tokens
 bench-cliffs: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_cliffs.lua
+
+## make bench-heads      what of a run is FP32: fill-mask of random models; HEADS='FOLDER...' the heads of checkpoints
+bench-heads: $(LIB)
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_heads.lua $(HEADS)
 
 ## make bench-pipe       what recipes/pipe.lua costs beside the engine alone, on SST-2's training texts; TEXTS=4000 on some
 bench-pipe: $(LIB)

@@ -1,0 +1,75 @@
+--- What of a run is FP32 when a model is INT8: the heads, and attention that calibration left so.
+--
+--   make bench-heads                                     random MiniLM and BERT-base with their head for fill-mask
+--   make bench-heads HEADS='FOLDER...'                   checkpoints, calibrated on recipes/data/calibration.txt
+--   make bench-heads HEADS='--mode dynamic --plain FOLDER...'                 without statistics: attention is FP32
+--
+-- Runs the head of the checkpoint's task (hidden states of embedders; fill-mask has one mask in each text), step by step, each
+-- step's least time.
+package.path = "./lua/?.lua;./lua/?/init.lua;" .. package.path
+local argparse = require "argparse"
+local bench = require "perigee.bench"
+local inputs = require "perigee.inputs"
+local perigee = require "perigee"
+local random = require "perigee.random"
+local report = require "perigee.report"
+local workload = require "perigee.workload"
+
+local parser = argparse("bench_heads", "What of a run is FP32.")
+parser:argument("folders", "Checkpoints"):args "*"
+parser:option("--mode", "static or dynamic", "static"):choices { "static", "dynamic" }
+parser:flag("--plain", "Without statistics")
+parser:option("--rounds", "Times that each is run", 20, tonumber)
+local args = parser:parse()
+
+local SHAPES = { { 1, 32 }, { 1, 128 }, { 8, 128 }, { 1, 384 } }
+
+-- What there is to run: { name, model, texts to calibrate on }.
+local function models()
+  local list = {}
+  for i, folder in ipairs(args.folders) do
+    list[i] = { folder:match "([^/]+)/*$", perigee.load(folder), perigee.lines "recipes/data/calibration.txt" }
+  end
+  for i, name in ipairs(#list == 0 and { "minilm", "bert-base" } or {}) do
+    local checkpoint = random.checkpoint(name)
+    checkpoint.config = setmetatable({ architectures = { "BertForMaskedLM" } }, { __index = checkpoint.config })
+    local model = perigee.load(checkpoint)
+    list[i] = { "random " .. name, model, bench.inputs(2, 64, model.vocabulary) }
+  end
+  return list
+end
+
+local function batch_of(model, B, S)
+  local batch, marked = inputs.batch(model, bench.inputs(B, S, model.vocabulary), "bench"), {}
+  for b = 1, model.task == "fill-mask" and B or 0 do
+    marked[b] = batch.starts[b - 1] + math.floor(S / 2)
+  end
+  return #marked > 0 and batch:mark(marked) or batch
+end
+
+local function row(name, q, B, S)
+  local load = workload.new(q, { batch_of(q.model, B, S) })
+  load.runner = q:runner(q.model.task == "embed" and "hidden" or q.model.task)
+  local all, f32, steps = 0, 0, {}
+  for _, group in ipairs(load:profile(args.rounds)) do
+    all = all + group.seconds
+    if group.precision == "f32" then
+      f32, steps[#steps + 1] = f32 + group.seconds, ("%s %.2f ms"):format(group.name, 1e3 * group.seconds)
+    end
+  end
+  return { name, q.model.task, ("%dx%d"):format(B, S), ("%.2f"):format(1e3 * all), ("%.1f %%"):format(100 * f32 / all),
+    table.concat(steps, ", ") }
+end
+
+perigee.threads(1)
+local rows = { { "model ", "head ", "texts", "ms", "FP32", "steps that are" } }
+for _, entry in ipairs(models()) do
+  local name, model, texts = unpack(entry)
+  local stats = not args.plain and model:calibrate(texts, { progress = false, samples = 256 }) or nil
+  local q = model:quantize { activations = args.mode, stats = stats }
+  for _, shape in ipairs(SHAPES) do
+    rows[#rows + 1] = row(name, q, shape[1], math.min(shape[2], model.positions))
+  end
+  q:release()
+end
+print(report.table(rows))
