@@ -275,6 +275,18 @@ describe("labelled files", function()
     }
     local set = evaluate.read(folder)
     assert.are.same({ { "t x" }, { "y" }, { { d1 = 2 } } }, { set.documents, set.texts, set.labels })
+    local document, query = '{"_id": "d1", "text": "x"}\n', '{"_id": "q1", "text": "y"}\n'
+    for said, contents in pairs {
+      ["corpus.jsonl, line 2: d1 is there twice"] = { document .. document, query, "q1\td1\t1\n" },
+      ["queries.jsonl, line 2: q1 is there twice"] = { document, query .. query, "q1\td1\t1\n" },
+      ["test.tsv: there are no judgements"] = { document, query, "query-id\tcorpus-id\tscore\n" },
+    } do
+      assert.error_matches(function()
+        evaluate.read(files.folder {
+          ["corpus.jsonl"] = contents[1], ["queries.jsonl"] = contents[2], ["qrels/test.tsv"] = contents[3],
+        })
+      end, said)
+    end
   end)
 
   it("may be of several more forms", function()

@@ -62,7 +62,7 @@ local function of_objects(text, path)
       fail(path, row.line, "expected _id and text")
     end
     local title = field(row.object, { "title" }, path, row.line)
-    list[#list + 1] = { id = id, text = title and title ~= "" and title .. " " .. body or body }
+    list[#list + 1] = { id = id, text = title and title ~= "" and title .. " " .. body or body, line = row.line }
   end
   return list
 end
@@ -126,6 +126,18 @@ local function part_of(text, path)
   return "judgements"
 end
 
+-- The ids of records as a set: one that is there twice would count twice.
+local function ids_of(records_of, path)
+  local known = {}
+  for _, record in ipairs(records_of) do
+    if known[record.id] then
+      fail(path, record.line, "%s is there twice", record.id)
+    end
+    known[record.id] = true
+  end
+  return known
+end
+
 --- The set of three files in any order, told apart by what is in them (of JSON lines, the queries' file has "quer" in its name):
 -- { documents = { text... }, names = { id... }, texts = { query... }, labels = { { [document id] = grade }... } }. Queries
 -- without judgements are left out.
@@ -145,13 +157,11 @@ function retrieval.read(texts, paths)
     end
   end
   local set = { path = from.queries, kind = "retrieval", form = "retrieval", texts = {}, labels = {}, documents = {}, names = {} }
+  ids_of(parts.documents, from.documents)
   for i, record in ipairs(parts.documents) do
     set.documents[i], set.names[i] = record.text, record.id
   end
-  local of, known = {}, {}
-  for _, record in ipairs(parts.queries) do
-    known[record.id] = true
-  end
+  local of, known = {}, ids_of(parts.queries, from.queries)
   for _, j in ipairs(parts.judgements) do
     if not known[j.query] then
       fail(from.judgements, j.line, "query %s is not in %s", j.query, from.queries)
@@ -166,6 +176,9 @@ function retrieval.read(texts, paths)
     else
       set.skipped = set.skipped + 1
     end
+  end
+  if #set.texts == 0 then
+    error(from.judgements .. ": there are no judgements", 0)
   end
   return set
 end
