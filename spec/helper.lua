@@ -10,5 +10,6 @@ pcall(ffi.cdef, "int setenv(const char *name, const char *value, int overwrite);
 local here = ffi.string(ffi.C.getcwd(ffi.new("char[4096]"), 4096))
 ffi.C.setenv("PERIGEE_LIB", here .. "/build/libperigee_spec.so", 0)
 ffi.C.setenv("PERIGEE_CACHE", here .. "/build/cache", 0)
+ffi.C.setenv("LC_ALL", "C.UTF-8", 1) -- what is written for people depends on it: … or ...
 
 require "perigee.ffi"

@@ -65,8 +65,8 @@ int main(void) { return puts(pgee_version()) < 0; }
   it("installs recipes that find the modules themselves, and quantize a checkpoint", function()
     local here = succeeds("pwd"):match "[^\n]+"
     local recipe = "cd / && env -u PERIGEE_LIB -u LUA_PATH luajit " .. quoted .. "/share/perigee/recipes/%s.lua %s"
-    local output = succeeds(recipe:format("bert_static", "--samples 4 --seconds 0 --model " .. here
-      .. "/spec/golden/checkpoints/embedder"))
+    local output = succeeds(recipe:format("bert_static", "--samples 4 --seconds 0 --model '" .. here
+      .. "/spec/golden/checkpoints/embedder'"))
     assert.matches("statistics  4 texts", output)
     assert.matches("alpha 0.50: SQNR", succeeds(recipe:format("linear_by_hand", "")), 1, true)
     for _, name in ipairs { "alpha", "as_distilbert", "bench", "bert_dynamic", "register_model", "repl" } do

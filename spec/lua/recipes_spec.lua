@@ -135,10 +135,17 @@ describe("recipes", function()
     assert.matches('symmetric = false, per = "sequence"', text, 1, true)
   end)
 
+  it("refuse numbers that are none of an option", function()
+    for option, range in pairs { alpha = "a number from 0 to 1, or off", seconds = "seconds, a number of at least 0" } do
+      local text, status = run("bert_static", "--" .. option .. "=-1.5")
+      assert.is_true(status ~= 0, text)
+      assert.matches(("Error: expected %s, got -1.5\n"):format(range), text, 1, true)
+    end
+  end)
+
   it("end with one line and status 1 when something is wrong", function()
     for _, case in ipairs {
       { { "--model", "/nowhere" }, "/nowhere" },
-      { { "--model", embedder, "--alpha", "1.5" }, "error: settings: alpha is 1.5, expected a number from 0 to 1" },
       { { "--model", embedder, "--calibration", "/nowhere" }, "/nowhere: No such file or directory" },
       { { "--model", embedder, "--max-tokens", "9000" }, "max_tokens is 9000, expected an integer from 2 to 64" },
       { { "--model", embedder, "--skip", "encoder.layr.*" }, 'skip pattern "encoder.layr.*" matches no linear' },

@@ -439,7 +439,7 @@ _
   end)
 
   it("has statistics and an INT8 model if there is something to calibrate on", function()
-    local text = filter("stats\nq.alpha\n", MODEL .. " --calibration TOP/recipes/data/calibration.txt --samples 4")
+    local text = filter("stats\nq.alpha\n", MODEL .. " --calibration 'TOP/recipes/data/calibration.txt' --samples 4")
     assert.matches("^.*4 texts, %d+ tokens.*\n0%.%d+\n$", text)
   end)
 
