@@ -45,7 +45,7 @@ end, "", 1000)
 local function bash(script)
   local path = files.write(([[
     cd '%s'
-    export VICTIMS= REAL=$(command -v luajit); PATH=$PWD/bin:$PATH
+    export HOME=$PWD VICTIMS= REAL=$(command -v luajit); PATH=$PWD/bin:$PATH
     CLUSTER=%s/recipes/cluster
     OPTIONS="--model %s/%s --vectors base64 --keep id --window 2"
     %s]]):format(dir, top, top, models.path "embedder", script))

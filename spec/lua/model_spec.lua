@@ -118,6 +118,9 @@ describe("loading", function()
       os.getenv "PERIGEE_LIB", program:format(path, path))))
     local notes, message = pipe:read "*l", pipe:read "*a"
     pipe:close()
+    if notes:find("this build has no oneDNN", 1, true) then
+      return pending "this build has no oneDNN"
+    end
     assert.matches("oneDNN: not used: /no/such/file", notes, 1, true)
     assert.matches("load: kernel is onednn, which cannot be used: /no/such/file", message, 1, true)
   end)
