@@ -48,6 +48,7 @@ local function arguments()
     nil, common.count)
   parser:option "--isa":argname "<name>":description "Instruction set: ref, avx2, avxvnni, avx512vnni, amx. Default: the best"
   parser:option("--alpha", "SmoothQuant's alpha, 0 to 1. Default: the mode's", nil, tonumber)
+  parser:option("--pages", "Memory of the weights: in huge pages, or not. Default: normal"):choices { "normal", "huge" }
   parser:option("--budget", "Most tokens run at once; larger batches go in pieces. Default: the library's", nil, common.count)
   parser:option("--seconds", "How long to time, at least. Default: 2", 2, positive)
   parser:flag("--profile", "Print where the time goes")
@@ -69,8 +70,8 @@ local function check_arguments(args)
     fail "--lockstep runs one process and prints what it is asked for: expected no --instances, --profile or --json"
   elseif args.profile and args.instances then
     fail "--profile is one process's: expected no --instances"
-  elseif args.alpha and args.mode == "f32" then
-    fail "--alpha is for INT8: expected no --mode f32"
+  elseif (args.alpha or args.pages) and args.mode == "f32" then
+    fail("--%s is for INT8: expected no --mode f32", args.alpha and "alpha" or "pages")
   end
 end
 
@@ -94,7 +95,7 @@ local function encoder_of(model, args)
   end
   local sample = bench.inputs(2, math.min(64, model.positions), model.vocabulary) -- few: the ISA may be the reference's
   local stats = model:calibrate(sample, { progress = false })
-  local q = model:quantize { activations = args.mode, alpha = args.alpha, stats = stats }
+  local q = model:quantize { activations = args.mode, alpha = args.alpha, pages = args.pages, stats = stats }
   stats:release()
   return q
 end
@@ -234,7 +235,8 @@ local function print_measured(r)
   end
   line("speed", "%.0f tokens a second; %s of the %s peak; weights read at %s of memory's", r.tokens_per_second,
     percent(r.share.peak), r.settings and "INT8" or "FP32", percent(r.share.read))
-  line("memory", "weights %.1f MB, runs %.1f MB", r.memory.weights / 1e6, r.memory.workspace / 1e6)
+  local huge = r.memory.huge and (", %.1f MB in huge pages"):format(r.memory.huge / 1e6) or ""
+  line("memory", "weights %.1f MB, runs %.1f MB%s", r.memory.weights / 1e6, r.memory.workspace / 1e6, huge)
 end
 
 local function print_together(r)

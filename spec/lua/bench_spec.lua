@@ -309,6 +309,7 @@ describe("recipes/bench.lua", function()
       [embedder .. " --threads 200 --instances 200"] = "200 instances of 200 threads need 40000 CPUs",
       [embedder .. " --alpha 1.5"] = "alpha is 1.5, expected a number from 0 to 1",
       [embedder .. " --alpha 0.5 --mode f32"] = "--alpha is for INT8: expected no --mode f32",
+      [embedder .. " --pages huge --mode f32"] = "--pages is for INT8: expected no --mode f32",
       [embedder .. " --lengths /nowhere"] = "/nowhere: No such file or directory",
       [embedder .. " --lengths /dev/null"] = "/dev/null has no lengths",
       [embedder .. " --lengths " .. files.write "3\n65\n"] = "line 2: '65', expected a number of tokens from 1 to 64",
