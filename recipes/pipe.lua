@@ -240,7 +240,11 @@ end
 -- What is written must not be what is read: the input would be gone before it was read, or taken for the output of before.
 local function check_output(args, fd)
   local input = pgee.absolute("/proc/self/fd/" .. fd)
-  if input == pgee.absolute(pgee.absolute(args.output) .. ".part") then
+  if not args.output then
+    if (system.size(fd) or 0) > 0 and input == pgee.absolute "/proc/self/fd/1" then
+      fail "the input is the output, too: it would not end"
+    end
+  elseif input == pgee.absolute(pgee.absolute(args.output) .. ".part") then
     fail("'%s.part' is the input, and what is written before it becomes the output", args.output)
   elseif args.resume and input == pgee.absolute(args.output) then
     fail("'%s' is the input and the output: with --resume it would count as done", args.output)
@@ -260,9 +264,8 @@ local function main(args)
   end
   if not fd then
     fail("cannot read '%s': %s", args.input, why)
-  elseif args.output then
-    check_output(args, fd)
   end
+  check_output(args, fd)
   local model = open(args)
   local task = args.task or model.task
   local width

@@ -286,10 +286,12 @@ describe("pipe", function()
       cp in file; ln -s file link; $EMBED --input in --output link; [ -L link ] && wc -l < file
       cp in same; $EMBED --input same --output same; cmp same file
       cp in same.part; $EMBED --input same.part --output same; cmp in same.part
-      cp in again; $EMBED --output again --resume < again; cmp in again]]
+      cp in again; $EMBED --output again --resume < again; cmp in again
+      $EMBED --input again >> again; cmp in again; $EMBED < /dev/null > /dev/null]]
     assert.are.same({ table.concat {
       "3\n", "error: 'same.part' is the input, and what is written before it becomes the output\n",
       "error: 'again' is the input and the output: with --resume it would count as done\n",
+      "error: the input is the output, too: it would not end\n",
     }, 0 }, { text, status })
   end)
 
