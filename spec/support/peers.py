@@ -14,8 +14,8 @@ All take turns, so that whatever else the machine does hits all alike; printed i
 is recipes/bench.lua --lockstep in a process of its own: it says itself how long a run took, and is not believed if that is less
 than what is seen from here. --cpu counts CPU time in place of the clock's: for machines that others use, too. --modes
 f32,static,dynamic has Perigee's own FP32 beside them, --peers , nobody else. --isa avx2, avxvnni or avx512vnni holds Perigee and
-the peers to that; ONNX Runtime, which cannot be told, is left out. Every output is compared with PyTorch's in FP32: a cosine below
-0.98 is printed; below 0.5, what was timed is something else, and no best peer. Pin it: taskset -c 1. Checkpoints and what the
+the peers to that; ONNX Runtime, which cannot be told, is left out. Every output is compared with PyTorch's in FP32: a cosine
+below 0.98 is printed; below 0.5, what was timed is something else, and no best peer. Pin it: taskset -c 1. Checkpoints and what the
 peers make of them are kept in --models (default build/peers/models).
 """
 import argparse, copy, functools, gc, json, os, subprocess, sys, tempfile, time, warnings
