@@ -7,8 +7,8 @@
     model.qa({"question": "Who?", "context": "She did."})
     model.rerank("a query", ["a document", "another"], best=1)
 
-Methods take what the Lua methods of the same names take (lua/README.md), one input or a list, and options as keywords; one that is
-None is not given. What Lua refuses is a perigee.Error. model.truncated() tells which inputs of this thread's last call were cut.
+Methods take what the Lua methods of the same names take (lua/README.md), one input or a list (or NumPy array), and options as
+keywords; one that is None is not given. What Lua refuses is a perigee.Error. model.truncated() tells which inputs of this thread's last call were cut.
 
 Threads: a model is a Lua state with a lock. Calls of several threads to one model take turns, without the GIL: one call already
 uses all cores. Models that are opened from one file share its pages, so a model for each thread costs little.
@@ -119,8 +119,15 @@ class _Vectors:
         self.free(self.handle)
 
 
+def _plain(value):
+    """Of what json does not know: NumPy's arrays and numbers."""
+    if isinstance(value, (numpy.ndarray, numpy.generic)):
+        return value.tolist()
+    raise TypeError("expected texts, numbers, lists, dicts or NumPy arrays of these, not " + type(value).__name__)
+
+
 def _bytes(value):
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain).encode()
 
 
 class Model:
@@ -139,7 +146,7 @@ class Model:
             raise MemoryError("no memory for a Lua state")
         self._state = state
         _lua.luaL_openlibs(state)
-        here, text = os.path.dirname(os.path.abspath(__file__)).encode(), _bytes(how)
+        here, text = os.fsencode(os.path.dirname(os.path.abspath(__file__))), _bytes(how)
         self._check(_lua.luaL_loadbuffer(state, SCRIPT, len(SCRIPT), b"=perigee.py"))
         kept = ctypes.create_string_buffer(here)
         _lua.lua_pushnumber(state, ctypes.addressof(kept))
@@ -234,14 +241,14 @@ class Model:
 
 def open(path):  # noqa: A001 (as in Lua)
     """The model that an artifact holds."""
-    return Model({"artifact": os.path.abspath(path)})
+    return Model({"artifact": os.fsdecode(os.path.abspath(path))})
 
 
 def load(folder, activations="dynamic", calibration=None, settings=None, **options):
     """A checkpoint's model, quantized: activations "dynamic", "static" (with calibration, a list of texts), or "f32" (not
     quantized). settings and options: those of quantize and load in lua/README.md."""
     return Model({
-        "folder": os.path.abspath(folder), "activations": activations, "calibration": calibration or False,
+        "folder": os.fsdecode(os.path.abspath(folder)), "activations": activations, "calibration": calibration or False,
         "settings": settings or {}, "options": options,
     })
 

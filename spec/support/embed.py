@@ -58,6 +58,8 @@ def arrays(model, want):
     one = model.embed(TEXTS[1])
     assert one.shape == want[1].shape and numpy.array_equal(one, want[1])
     assert model.embed([]).shape == (0, want.shape[1])
+    assert numpy.array_equal(model.embed(numpy.array(TEXTS)), want)
+    assert numpy.array_equal(model.embed({"ids": numpy.array([2, 3])}), model.embed({"ids": [2, 3]}))
     # A view keeps the memory; when the last is gone, so is the memory.
     del v, one
     model.embed(TEXTS * 500)  # the workspace is as large as it gets
@@ -76,6 +78,7 @@ def errors(model):
     raises(perigee.Error, "'/nowhere'", perigee.open, "/nowhere")
     assert numpy.array_equal(model.embed("a", long=None, prompt=None), model.embed("a"))
     raises(UnicodeEncodeError, "surrogates", model.embed, "\ud800")
+    raises(TypeError, "expected texts, numbers, lists, dicts or NumPy arrays of these, not bytes", model.embed, b"a")
     raises(ValueError, "JSON", model.embed, "a", prompt=float("nan"))
     closed = pickle.loads(pickle.dumps(model))
     closed.close()
