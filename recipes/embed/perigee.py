@@ -8,7 +8,8 @@
     model.rerank("a query", ["a document", "another"], best=1)
 
 Methods take what the Lua methods of the same names take (lua/README.md), one input or a list (or NumPy array), and options as
-keywords; one that is None is not given. What Lua refuses is a perigee.Error. model.truncated() tells which inputs of this thread's last call were cut.
+keywords; one that is None is not given. What Lua refuses is a perigee.Error. model.truncated() tells which inputs of this thread's
+last call were cut.
 
 Threads: a model is a Lua state with a lock. Calls of several threads to one model take turns, without the GIL: one call already
 uses all cores. Models that are opened from one file share its pages, so a model for each thread costs little.
