@@ -10,13 +10,13 @@ A ROW is NAME:BATCHxTOKENS, such as minilm:32x128; by default those of kernels/R
 and one run is all texts of FILE (a number of tokens on each line) in batches, padded for the peers, packed for Perigee. --mixed
 does that in batches of 1, 8 and 32, in the order of each file and sorted, and prints each one's best.
 
-All take turns, so that whatever else the machine does hits all alike; printed is the least time of each in milliseconds. Perigee
-is recipes/bench.lua --lockstep in a process of its own: it says itself how long a run took, and is not believed if that is less
-than what is seen from here. --cpu counts CPU time in place of the clock's: for machines that others use, too. --modes
-f32,static,dynamic has Perigee's own FP32 beside them, --peers , nobody else. --isa avx2, avxvnni or avx512vnni holds Perigee and
-the peers to that; ONNX Runtime, which cannot be told, is left out. Every output is compared with PyTorch's in FP32: a cosine
-below 0.98 is printed; below 0.5, what was timed is something else, and no best peer. Pin it: taskset -c 1. Checkpoints and what the
-peers make of them are kept in --models (default build/peers/models).
+All take turns, so that whatever else the machine does hits all alike; printed is the least time of each in milliseconds.
+Perigee is recipes/bench.lua --lockstep in a process of its own: it says itself how long a run took, and is not believed if that
+is less than what is seen from here. --cpu counts CPU time in place of the clock's: for machines that others use, too. --modes
+f32,static,dynamic has Perigee's own FP32 beside them, --peers , nobody else. --isa avx2, avxvnni or avx512vnni holds Perigee
+and the peers to that; ONNX Runtime, which cannot be told, is left out. Every output is compared with PyTorch's in FP32: a
+cosine below 0.98 is printed; below 0.5, what was timed is something else, and no best peer. Pin it: taskset -c 1. Checkpoints
+and what the peers make of them are kept in --models (default build/peers/models).
 """
 import argparse, copy, functools, gc, json, os, subprocess, sys, tempfile, time, warnings
 
