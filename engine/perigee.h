@@ -482,8 +482,10 @@ typedef struct pgee_embed_args {
   int skip_padding;
 } pgee_embed_args;
 
-/* GELU by erf and by tanh (Hendrycks and Gimpel 2016); SiLU, x sigmoid(x), and quick GELU, x sigmoid(1.702 x). */
+/* GELU by erf and by tanh (Hendrycks and Gimpel 2016); SiLU, x sigmoid(x), and quick GELU, x sigmoid(1.702 x). The rounded ones are
+ * off by up to 4e-5, for results that will be quantized; where GELU's result is only stored in 8 bits they stand in for it. */
 enum { PGEE_IDENTITY = 0, PGEE_GELU = 1, PGEE_GELU_TANH = 2, PGEE_RELU = 3, PGEE_TANH = 4, PGEE_QUICK_GELU = 5, PGEE_SILU = 6 };
+enum { PGEE_GELU_ROUNDED = 7, PGEE_GELU_TANH_ROUNDED = 8 };
 /* Who multiplies. PGEE_AUTO: our kernel for the ISA in force. PGEE_ONEDNN: oneDNN, where it has a kernel for the part of the
  * shape that a thread takes, else ours; refused if pgee_onednn_check refuses it, or for FP32 if there is no oneDNN. */
 enum { PGEE_AUTO = 0, PGEE_ONEDNN = 1 };

@@ -108,16 +108,29 @@ void gemm_u8s8_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_
  * groups cost a quarter to two fifths of what they cost on their own. Three registers are left for it, and most constants come from
  * memory. */
 
-/* What runs so: to float, to u8, by GELU to u8. */
-enum { NONE, TO_F32, TO_U8, GELU_TO_U8 };
+/* What runs so: to float, to u8, by GELU in pieces to u8; to float, to u8 with a scale for each row, by GELU in pieces to float. */
+enum { NONE, TO_F32, TO_U8, GELU_TO_U8, ROWS_TO_F32, ROWS_TO_U8, ROWS_GELU_TO_F32 };
+
+/* Rows with scales of their own have zero points of their own, which are one where they are symmetric. */
+INLINE int has_one_zero(const tile_pending *p) {
+  for (int i = 1; i < p->m; i++)
+    if (p->e->row_zero[p->t0 + i] != p->e->row_zero[p->t0])
+      return 0;
+  return 1;
+}
 
 INLINE int kind_of(const tile_pending *p, int64_t kblocks) {
   const epilogue *e = p->e;
-  if (!e || p->n < PANEL || p->m > kblocks * 4 || e->row_zero || e->row_scale || e->residual || !e->y == !e->q)
+  if (!e || p->n < PANEL || p->m > kblocks * 4 || e->residual || !e->y == !e->q || !e->row_zero != !e->row_scale)
     return NONE;
-  if (e->activation == PGEE_IDENTITY)
-    return e->y ? TO_F32 : TO_U8;
-  return e->q && (e->activation == PGEE_GELU || e->activation == PGEE_GELU_TANH) ? GELU_TO_U8 : NONE;
+  int rows = e->row_zero != NULL, activation = rounded_activation(e);
+  if (rows && !has_one_zero(p))
+    return NONE;
+  if (activation == PGEE_IDENTITY)
+    return e->y ? (rows ? ROWS_TO_F32 : TO_F32) : rows ? ROWS_TO_U8 : TO_U8;
+  if ((activation == PGEE_GELU_ROUNDED || activation == PGEE_GELU_TANH_ROUNDED) && rows == (e->y != NULL))
+    return rows ? ROWS_GELU_TO_F32 : GELU_TO_U8;
+  return NONE;
 }
 
 /* Pointers to the tile's first column, and first row of the output. */
@@ -125,7 +138,7 @@ typedef struct beside {
   const int32_t *c;
   int rows;
   const int32_t *offset; /* zero * wsum */
-  const float *scale, *bias, *mul;
+  const float *row_scale, *scale, *bias, *mul;
   const float (*pieces)[16];
   v16 lo, hi;
   v16i zero;
@@ -137,16 +150,18 @@ typedef struct beside {
 static beside lower(const tile_pending *p, int32_t *offset) {
   const epilogue *e = p->e;
   int64_t n = p->n0;
+  int32_t zero = e->row_zero ? e->row_zero[p->t0] : e->zero;
   for (int k = 0; k < PANEL; k += 16)
-    _mm512_storeu_si512(offset + k, vimul(visplat(e->zero), viload(e->wsum + n + k, 16)));
+    _mm512_storeu_si512(offset + k, vimul(visplat(zero), viload(e->wsum + n + k, 16)));
   return (beside){
       .c = p->c,
       .rows = p->m,
       .offset = offset,
+      .row_scale = e->row_scale ? e->row_scale + p->t0 : NULL,
       .scale = e->scale + n,
       .bias = e->bias + n,
       .mul = e->q ? e->q_mul + n : NULL,
-      .pieces = e->activation == PGEE_GELU ? gelu_erf_pieces : gelu_tanh_pieces,
+      .pieces = rounded_activation(e) == PGEE_GELU_ROUNDED ? gelu_erf_pieces : gelu_tanh_pieces,
       .lo = vsplat((float)e->q_lo),
       .hi = vsplat((float)e->q_hi),
       .zero = visplat(e->q_zero),
@@ -159,14 +174,15 @@ static beside lower(const tile_pending *p, int32_t *offset) {
 /* Columns k to k + 16 of row i, as in rows/body.h. */
 INLINE void finish(const beside *d, int64_t i, int64_t k, const int kind) {
   v16 v = vfloat(visub(viload(d->c + i * PANEL + k, 16), viload(d->offset + k, 16)));
+  if (kind >= ROWS_TO_F32)
+    v = vmul(v, vsplat(d->row_scale[i]));
   v = vfma(v, vload(d->scale + k, 16), vload(d->bias + k, 16));
-  if (kind == TO_F32) {
-    vstore(d->y + i * d->ld + k, v, 16);
-    return;
-  }
-  if (kind == GELU_TO_U8)
+  if (kind == GELU_TO_U8 || kind == ROWS_GELU_TO_F32)
     v = gelu_pieces(v, d->pieces);
-  store_quantized(d->q + i * d->ld + k, vmul(v, vload(d->mul + k, 16)), d->lo, d->hi, d->zero, 16);
+  if (kind == TO_F32 || kind == ROWS_TO_F32 || kind == ROWS_GELU_TO_F32)
+    vstore(d->y + i * d->ld + k, v, 16);
+  else
+    store_quantized(d->q + i * d->ld + k, vmul(v, vload(d->mul + k, 16)), d->lo, d->hi, d->zero, 16);
 }
 
 /* m and kind are constants in each copy. */
@@ -202,8 +218,14 @@ void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, cons
   case -TO_F32: BESIDE(5, TO_F32); break;
   case -TO_U8: BESIDE(5, TO_U8); break;
   case -GELU_TO_U8: BESIDE(5, GELU_TO_U8); break;
+  case -ROWS_TO_F32: BESIDE(5, ROWS_TO_F32); break;
+  case -ROWS_TO_U8: BESIDE(5, ROWS_TO_U8); break;
+  case -ROWS_GELU_TO_F32: BESIDE(5, ROWS_GELU_TO_F32); break;
   case TO_F32: BESIDE(6, TO_F32); break;
   case TO_U8: BESIDE(6, TO_U8); break;
-  default: BESIDE(6, GELU_TO_U8); break;
+  case GELU_TO_U8: BESIDE(6, GELU_TO_U8); break;
+  case ROWS_TO_F32: BESIDE(6, ROWS_TO_F32); break;
+  case ROWS_TO_U8: BESIDE(6, ROWS_TO_U8); break;
+  default: BESIDE(6, ROWS_GELU_TO_F32); break;
   }
 }

@@ -125,18 +125,13 @@ INLINE void tile(const epilogue e, const void *c, int64_t ldc, int64_t t0, int m
   LANES(width, columns(e, (const char *)c + 4 * k, ldc, t0, m, n0 + k, n, integer, activation));
 }
 
-INLINE int activation_of(const epilogue *e) {
-  int gelu = e->activation == PGEE_GELU || e->activation == PGEE_GELU_TANH;
-  return gelu && e->q && !e->y ? e->activation + IN_U8 : e->activation;
-}
-
 /* The epilogue goes by value: a copy, which no store can change. */
 INLINE void by_activation(const epilogue e, const void *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width, int integer) {
-  switch (activation_of(&e)) {
+  switch (rounded_activation(&e)) {
   case PGEE_GELU: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU); break;
   case PGEE_GELU_TANH: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU_TANH); break;
-  case PGEE_GELU + IN_U8: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU + IN_U8); break;
-  case PGEE_GELU_TANH + IN_U8: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU_TANH + IN_U8); break;
+  case PGEE_GELU_ROUNDED: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU_ROUNDED); break;
+  case PGEE_GELU_TANH_ROUNDED: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU_TANH_ROUNDED); break;
   case PGEE_RELU: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_RELU); break;
   case PGEE_TANH: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_TANH); break;
   case PGEE_QUICK_GELU: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_QUICK_GELU); break;

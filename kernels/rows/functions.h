@@ -83,15 +83,12 @@ INLINE v16 gelu_pieces(v16 x, const float (*c)[16]) {
   return vsub(vmax(vsplat(0), x), p);
 }
 
-/* Added to GELU's number where the result is only stored in 8 bits. */
-enum { IN_U8 = 16 };
-
 INLINE v16 activate(v16 x, int activation) {
   switch (activation) {
   case PGEE_GELU: return vgelu(x);
   case PGEE_GELU_TANH: return vgelu_tanh(x);
-  case PGEE_GELU + IN_U8: return gelu_pieces(x, gelu_erf_pieces);
-  case PGEE_GELU_TANH + IN_U8: return gelu_pieces(x, gelu_tanh_pieces);
+  case PGEE_GELU_ROUNDED: return gelu_pieces(x, gelu_erf_pieces);
+  case PGEE_GELU_TANH_ROUNDED: return gelu_pieces(x, gelu_tanh_pieces);
   case PGEE_RELU: return vmax(vsplat(0), x);
   case PGEE_TANH: return vtanh(x);
   case PGEE_QUICK_GELU: return vsilu(x, 1.702f);

@@ -2,6 +2,13 @@
 #ifndef PERIGEE_ROWS_H
 #define PERIGEE_ROWS_H
 #include "../kernels.h"
+#include "../../engine/perigee.h"
+
+/* GELU is rounded where its result is only stored in 8 bits. */
+static inline int rounded_activation(const epilogue *e) {
+  int gelu = e->activation == PGEE_GELU ? PGEE_GELU_ROUNDED : e->activation == PGEE_GELU_TANH ? PGEE_GELU_TANH_ROUNDED : 0;
+  return gelu && e->q && !e->y ? gelu : e->activation;
+}
 
 #define ROWS(isa)                                                                                                            \
   void epilogue_s32_##isa(const epilogue *e, const int32_t *c, int64_t ldc, int64_t t0, int m, int64_t n0, int n);           \

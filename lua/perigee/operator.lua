@@ -19,7 +19,8 @@ local M = {}
 
 local ACTIVATIONS = {
   identity = C.PGEE_IDENTITY, gelu = C.PGEE_GELU, gelu_tanh = C.PGEE_GELU_TANH, relu = C.PGEE_RELU, tanh = C.PGEE_TANH,
-  quick_gelu = C.PGEE_QUICK_GELU, silu = C.PGEE_SILU,
+  quick_gelu = C.PGEE_QUICK_GELU, silu = C.PGEE_SILU, gelu_rounded = C.PGEE_GELU_ROUNDED,
+  gelu_tanh_rounded = C.PGEE_GELU_TANH_ROUNDED,
 }
 local KERNELS = { auto = C.PGEE_AUTO, onednn = C.PGEE_ONEDNN }
 local MODES = { static = C.PGEE_STATIC, token = C.PGEE_DYNAMIC_TOKEN, sequence = C.PGEE_DYNAMIC_SEQUENCE }

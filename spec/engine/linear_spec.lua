@@ -235,9 +235,8 @@ describe("linear", function()
     refuses("x is U8 [4][6], expected U8 [rows][5]", engine.matrix(4, 6), w)
     refuses("bias is F32 [2], expected F32 [3]", x, w, { bias = { 1, 2 } })
     refuses("residual is F32 [4][5], expected F32 [4][3]", x, w, { residual = x })
-    refuses("linear: activation is the string 'swish', expected one of gelu, gelu_tanh, identity, quick_gelu, "
-      .. "relu, silu, tanh", x, w,
-      { activation = "swish" })
+    refuses("linear: activation is the string 'swish', expected one of gelu, gelu_rounded, gelu_tanh, gelu_tanh_rounded, "
+      .. "identity, quick_gelu, relu, silu, tanh", x, w, { activation = "swish" })
     refuses("linear has no option bais, only activation, bias, kernel, quantize, requantize, residual", x, w, { bais = 1 })
     refuses("linear: FP32 weights take an F32 tensor, not quantized", quant.quantize(x), f)
     refuses("linear: FP32 weights take an F32 tensor, not quantized", x, f, { quantize = {} })

@@ -53,7 +53,7 @@ static rows_input input_new(const rows_case *c) {
   uint32_t seed = c->seed + 7;
   for (int t = 0; t < c->rows; t++) {
     i.ranges.f[2 * t] = -fabsf(i.ranges.f[2 * t]), i.ranges.f[2 * t + 1] = fabsf(i.ranges.f[2 * t + 1]);
-    i.row_zero.i[t] = (int32_t)(draw(&seed) % 256);
+    i.row_zero.i[t] = c->per_row == 2 ? 128 : (int32_t)(draw(&seed) % 256);
   }
   for (int64_t k = 0; k < wide; k++)
     i.wsum.i[k] = (int32_t)(draw(&seed) % 40000) - 20000;
@@ -250,8 +250,10 @@ PUBLIC uint64_t spec_rows_digest(int isa, const rows_case *c, uint64_t h) {
 
 static double activated(double v, int activation) {
   switch (activation) {
-  case PGEE_GELU: return v / 2 * erfc(-v / sqrt(2));
-  case PGEE_GELU_TANH: return v / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (v + 0.044715 * v * v * v)));
+  case PGEE_GELU:
+  case PGEE_GELU_ROUNDED: return v / 2 * erfc(-v / sqrt(2));
+  case PGEE_GELU_TANH:
+  case PGEE_GELU_TANH_ROUNDED: return v / 2 * (1 + tanh(sqrt(2 / acos(-1)) * (v + 0.044715 * v * v * v)));
   case PGEE_RELU: return v > 0 ? v : 0;
   case PGEE_TANH: return tanh(v);
   case PGEE_QUICK_GELU: return v / (1 + exp(-1.702f * v));

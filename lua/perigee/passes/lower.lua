@@ -60,21 +60,25 @@ end
 
 ---- Values ------------------------------------------------------------------------------------------------------------
 
--- Which nodes' floats are read: by an operator that takes floats, as a residual, or as an output.
+-- Which nodes' floats are read, by an operator that takes floats, as a residual, or as an output: "rounded" if that is only to
+-- quantize them, else "exact".
 local function float_readers(graph)
   local read = {}
   for _, node in ipairs(graph.nodes) do
     for i, input in ipairs(node.inputs) do
       if i > 1 or node.precision ~= "int8" then
-        read[input] = true
+        read[input] = node.op == "quantize" and read[input] ~= "exact" and "rounded" or "exact"
       end
     end
   end
   for _, output in ipairs(graph.outputs) do
-    read[output.node] = true
+    read[output.node] = "exact"
   end
   return read
 end
+
+-- Activations that have a form which 8 bits cannot tell from the exact one.
+local ROUNDED = { gelu = "gelu_rounded", gelu_tanh = "gelu_tanh_rounded" }
 
 -- The buffers of a node's u8 form, and the quantizer's fields that write them.
 local function quantizer(p, node)
@@ -103,8 +107,8 @@ end
 function push.linear(p, node, value, c)
   local x, residual = c.values[node.inputs[1]], node.inputs[2] and c.values[node.inputs[2]].y
   local args = {
-    bias = lower.bias(c.memo, node.parts), activation = node.activation or "identity", residual = residual, y = value.y,
-    quantize = value.quantize,
+    bias = lower.bias(c.memo, node.parts), residual = residual, y = value.y, quantize = value.quantize,
+    activation = c.read[node] == "rounded" and ROUNDED[node.activation] or node.activation or "identity",
   }
   if node.precision == "int8" then
     args.x, args.w, args.scale, args.kernel = x.quantize.q, node.packed, node.multiplier, node.kernel or "auto"
@@ -165,7 +169,7 @@ function lower.pass(graph, options)
   local p, read = options.plan or plan.new(), float_readers(graph)
   local c = {
     values = {}, linears = {}, attentions = {}, memo = options.memo, kernel = options.kernel or "auto",
-    observers = options.observers,
+    observers = options.observers, read = read,
   }
   for _, node in ipairs(graph.nodes) do
     if not push[node.op] then
