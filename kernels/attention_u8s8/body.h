@@ -6,9 +6,11 @@
  *                          groups of 4 by 64 columns; m up to TILE_M, columns 1 to 4
  *   widen(to, from, ld, D, rows, &ld)   the queries as elements: `to`, or `from` itself
  *   pack_keys16(to, from, ld)           16 channels of 16 keys of ld bytes: 4 groups of 16 keys by 4, each minus 128
- *   pack_values16(to, from, ld)         16 channels of 4 keys: one group of 16 columns by 4, each minus 128
+ *   pack_values16(to, from, ld)         16 channels of 16 keys: 4 groups of 16 columns by 4, each minus 128
  *   probability(d, c)                   p of 16 scores; may be anything that store_p cuts to 0 to 255
  *   store_p(to, a, b, c, d)             64 of them; returns their sums over some lanes
+ *   attend_tiles(a, s, q0, q1)          where PIPELINE is defined, after this: queries from q0 on, as many as it likes, without
+ *                          a bias; returns the first that it left
  *
  * kernels/README.md writes down the arithmetic, scratch.h the scratch. Sums are integers, so their order is free; a query's bits
  * depend on nothing but its own row, the keys and the values, so neither the blocks nor q0 and q1 matter.
@@ -30,7 +32,7 @@ INLINE const uint8_t *padded(uint8_t *to, const uint8_t *from, int64_t ld, int64
 INLINE int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
 
 static void pack_keys(int8_t *keys, const attention_u8s8 *a) {
-  int64_t panel = key_groups(a->D) * GROUP;
+  int64_t panel = packed_groups(a->D) * GROUP;
   uint8_t block[16 * 16];
   for (int64_t s = 0; s < a->S; s += 16)
     for (int64_t d = 0; d < a->D; d += 16) {
@@ -45,14 +47,14 @@ static void pack_keys(int8_t *keys, const attention_u8s8 *a) {
 }
 
 static void pack_values(int8_t *values, const attention_u8s8 *a) {
-  int64_t panel = groups_of(a->S) * GROUP;
+  int64_t panel = packed_groups(a->S) * GROUP;
   uint8_t block[16 * 16];
-  for (int64_t s = 0; s < a->S; s += 4)
+  for (int64_t s = 0; s < a->S; s += 16)
     for (int64_t d = 0; d < a->D; d += 16) {
-      int64_t rows = at_most(a->S - s, 4), width = at_most(a->D - d, 16);
+      int64_t rows = at_most(a->S - s, 16), width = at_most(a->D - d, 16);
       int8_t *to = values + d / 64 * panel + s / 4 * GROUP + d % 64 * 4;
       const uint8_t *from = a->v + s * a->ld + d;
-      if (rows == 4 && width == 16)
+      if (rows == 16 && width == 16)
         pack_values16(to, from, a->ld);
       else
         pack_values16(to, padded(block, from, a->ld, rows, width), 16);
@@ -72,7 +74,7 @@ static void start_scores(int32_t *start, const int8_t *keys, int64_t S, int64_t 
   element zero_points[4 * 16];
   for (int i = 0; i < 64; i++)
     zero_points[i] = 128;
-  int64_t groups = groups_of(D), panel = key_groups(D) * GROUP;
+  int64_t groups = groups_of(D), panel = packed_groups(D) * GROUP;
   for (int64_t s = 0; s < S; s += 64) {
     int32_t sum[64];
     memset(start + s, 0, 64 * sizeof *start);
@@ -145,37 +147,69 @@ INLINE void store_context(const attention_u8s8 *a, const int32_t *c, float facto
                                  vsplat((float)z->lo), vsplat((float)z->hi), visplat(z->zero), n));
 }
 
-void NAME(attention_u8s8)(const attention_u8s8 *a, int64_t q0, int64_t q1, void *scratch) {
+/* Where the parts of the scratch begin. */
+typedef struct parts {
+  int8_t *keys, *values;
+  int32_t *start, *scores;
+  element *p;
+  uint16_t *wide;
+  int32_t *context;
+} parts;
+
+static parts parts_of(const attention_u8s8 *a, void *scratch) {
+  int64_t S = a->S, D = a->D, ld = panels_of(S) * 64;
+  parts s = {.keys = scratch};
+  s.values = s.keys + keys_bytes(S, D);
+  s.start = (int32_t *)(void *)(s.values + values_bytes(S, D));
+  s.scores = s.start + ld;
+  s.p = (element *)(void *)(s.scores + BLOCK_QUERIES * ld);
+  s.wide = (uint16_t *)(void *)s.p + BLOCK_QUERIES * ld;
+  s.context = (int32_t *)(void *)(s.wide + queries_bytes(D) / 2);
+  return s;
+}
+
+/* BLOCK_QUERIES at a time: their scores, probabilities and results, one after another. */
+static void attend_blocks(const attention_u8s8 *a, const parts *s, int64_t q0, int64_t q1) {
   static const int32_t zeros[64];
   int64_t S = a->S, D = a->D, ld = panels_of(S) * 64, ldq;
-  int8_t *keys = scratch, *values = keys + keys_bytes(S, D);
-  int32_t *start = (int32_t *)(void *)(values + values_bytes(S, D)), *scores = start + ld;
-  element *p = (element *)(void *)(scores + BLOCK_QUERIES * ld);
-  uint16_t *wide = (uint16_t *)(void *)p + BLOCK_QUERIES * ld;
-  int32_t *context = (int32_t *)(void *)(wide + queries_bytes(D) / 2);
   float c = a->scale * 0x1.715476p0f; /* log2 e */
-  pack_keys(keys, a);
-  pack_values(values, a);
-  start_scores(start, keys, S, D);
   for (int64_t t = q0; t < q1; t += BLOCK_QUERIES) {
     int64_t rows = at_most(q1 - t, BLOCK_QUERIES);
     row_most most[BLOCK_QUERIES];
     float factor[BLOCK_QUERIES];
-    const element *q = widen(wide, a->q + t * a->ld, a->ld, D, rows, &ldq);
-    for (int64_t s = 0; s < S; s += 64)
-      multiply(scores + s, ld, start + s, q, ldq, keys + s / 64 * key_groups(D) * GROUP, groups_of(D), rows, at_most(S - s, 64));
+    const element *q = widen(s->wide, a->q + t * a->ld, a->ld, D, rows, &ldq);
+    for (int64_t k = 0; k < S; k += 64)
+      multiply(s->scores + k, ld, s->start + k, q, ldq, s->keys + k / 64 * packed_groups(D) * GROUP, groups_of(D), rows,
+               at_most(S - k, 64));
     for (int64_t i = 0; i < rows; i++) /* a loop of its own: the probabilities need not wait for their row's maximum */
-      most[i].top = row_top(scores + i * ld, S);
+      most[i].top = row_top(s->scores + i * ld, S);
     for (int64_t i = 0; a->bias && i < rows; i++)
-      most[i].biased_top = row_biased(scores + i * ld, most[i].top, a->bias - (t + i), c, S);
+      most[i].biased_top = row_biased(s->scores + i * ld, most[i].top, a->bias - (t + i), c, S);
     for (int64_t i = 0; i < rows; i++)
-      factor[i] = a->v_scale / (float)(a->bias ? row_p(p + i * ld, scores + i * ld, most[i], 1, S, 1)
-                                               : row_p(p + i * ld, scores + i * ld, most[i], c, S, 0));
+      factor[i] = a->v_scale / (float)(a->bias ? row_p(s->p + i * ld, s->scores + i * ld, most[i], 1, S, 1)
+                                               : row_p(s->p + i * ld, s->scores + i * ld, most[i], c, S, 0));
     for (int64_t d = 0; d < D; d += 64) {
       int64_t n = at_most(D - d, 64);
-      multiply(context, 64, zeros, p, ld, values + d / 64 * groups_of(S) * GROUP, groups_of(S), rows, n);
+      multiply(s->context, 64, zeros, s->p, ld, s->values + d / 64 * packed_groups(S) * GROUP, groups_of(S), rows, n);
       for (int64_t i = 0; i < rows; i++)
-        store_context(a, context + i * 64, factor[i], t + i, d, n);
+        store_context(a, s->context + i * 64, factor[i], t + i, d, n);
     }
   }
+}
+
+#ifdef PIPELINE
+static int64_t attend_tiles(const attention_u8s8 *a, const parts *s, int64_t q0, int64_t q1);
+#else
+INLINE int64_t attend_tiles(const attention_u8s8 *a, const parts *s, int64_t q0, int64_t q1) {
+  (void)a, (void)s, (void)q1;
+  return q0;
+}
+#endif
+
+void NAME(attention_u8s8)(const attention_u8s8 *a, int64_t q0, int64_t q1, void *scratch) {
+  parts s = parts_of(a, scratch);
+  pack_keys(s.keys, a);
+  pack_values(s.values, a);
+  start_scores(s.start, s.keys, a->S, a->D);
+  attend_blocks(a, &s, attend_tiles(a, &s, q0, q1), q1);
 }

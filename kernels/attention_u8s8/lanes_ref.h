@@ -15,9 +15,9 @@ static void pack_keys16(int8_t *to, const uint8_t *from, int64_t ld) {
 }
 
 static void pack_values16(int8_t *to, const uint8_t *from, int64_t ld) {
-  for (int s = 0; s < 4; s++)
+  for (int s = 0; s < 16; s++)
     for (int d = 0; d < 16; d++)
-      to[d * 4 + s] = (int8_t)(from[s * ld + d] - 128);
+      to[s / 4 * GROUP + d * 4 + s % 4] = (int8_t)(from[s * ld + d] - 128);
 }
 
 #include "probability.h"

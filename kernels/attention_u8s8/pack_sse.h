@@ -20,11 +20,13 @@ INLINE void pack_keys16(int8_t *to, const uint8_t *from, int64_t ld) {
 }
 
 INLINE void pack_values16(int8_t *to, const uint8_t *from, int64_t ld) {
-  __m128i a = pack_load(from), b = pack_load(from + ld), c = pack_load(from + 2 * ld), d = pack_load(from + 3 * ld);
-  __m128i ab = _mm_unpacklo_epi8(a, b), cd = _mm_unpacklo_epi8(c, d);
-  pack_store(to, _mm_unpacklo_epi16(ab, cd));
-  pack_store(to + 16, _mm_unpackhi_epi16(ab, cd));
-  ab = _mm_unpackhi_epi8(a, b), cd = _mm_unpackhi_epi8(c, d);
-  pack_store(to + 32, _mm_unpacklo_epi16(ab, cd));
-  pack_store(to + 48, _mm_unpackhi_epi16(ab, cd));
+  for (int s = 0; s < 16; s += 4, from += 4 * ld, to += GROUP) {
+    __m128i a = pack_load(from), b = pack_load(from + ld), c = pack_load(from + 2 * ld), d = pack_load(from + 3 * ld);
+    __m128i ab = _mm_unpacklo_epi8(a, b), cd = _mm_unpacklo_epi8(c, d);
+    pack_store(to, _mm_unpacklo_epi16(ab, cd));
+    pack_store(to + 16, _mm_unpackhi_epi16(ab, cd));
+    ab = _mm_unpackhi_epi8(a, b), cd = _mm_unpackhi_epi8(c, d);
+    pack_store(to + 32, _mm_unpacklo_epi16(ab, cd));
+    pack_store(to + 48, _mm_unpackhi_epi16(ab, cd));
+  }
 }

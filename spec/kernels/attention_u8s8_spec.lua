@@ -87,6 +87,10 @@ describe("attention_u8s8", function()
         for _, step in ipairs { 1, 5, 6, 7, 24, 25 } do
           assert(equal(isa, 53, 20, { step = step }))
         end
+        for _, step in ipairs { 5, 6, 11, 16, 19, 27 } do -- a pipeline's tiles are of 5 and 6, some calls leave rows over
+          assert(equal(isa, 97, 32, { step = step, y = 0, quantized = 1 }))
+          assert(equal(isa, 65, 64, { step = step }))
+        end
       end)
 
       check("equals the reference on extremes and on every size of the scale", function()
