@@ -216,9 +216,10 @@ local CLASSES = {
 
 -- What the checkpoint says is its tokenizer, or what its architecture goes with; nil where neither is known.
 local function tokenizer_class(self)
-  local class = given(self.tokenizer_config.tokenizer_class)
-  if type(class) == "string" then
-    return class
+  for _, source in ipairs { "tokenizer_config", "config" } do
+    if type(self[source].tokenizer_class) == "string" then
+      return self[source].tokenizer_class
+    end
   end
   return CLASSES[self.config.model_type]
 end
@@ -240,7 +241,7 @@ end
 --   lower                   whether sentence_bert_config.json asks for lower case before all else
 --   special                 { unk_token = "[UNK]", ... } as far as the folder names them
 --   sentencepiece           path of a SentencePiece model, nil where there is none
---   class                   tokenizer_class of tokenizer_config.json, else by the architecture; nil if that says nothing
+--   class                   tokenizer_class of tokenizer_config.json, of config.json, else by the architecture; nil if none says
 function Checkpoint:tokenizer_files()
   local config, path = self.tokenizer_config, self.files.tokenizer_config
   local special = {}

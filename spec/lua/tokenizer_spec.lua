@@ -295,6 +295,19 @@ describe("A tokenizer", function()
       assert.equal(ids_of("a", "e"), ids(with '{"strip_accents": null}', "A é"))
     end)
 
+    it("is refused where it is for another tokenizer than WordPiece", function()
+      for _, class in ipairs { "BertJapaneseTokenizer", "PhobertTokenizer", "BertweetTokenizer" } do
+        for _, name in ipairs { "tokenizer_config.json", "config.json" } do
+          fails(("a vocab.txt of tokenizer_class '%s' is not supported"):format(class), load,
+            { ["vocab.txt"] = VOCABULARY, [name] = ('{"tokenizer_class": "%s"}'):format(class) })
+        end
+      end
+      fails("word_tokenizer_type is the string 'mecab', which is not supported, only basic", with,
+        '{"word_tokenizer_type": "mecab"}')
+      fails("subword_tokenizer_type is the string 'character'", with, '{"subword_tokenizer_type": "character"}')
+      assert.equal(ids_of("a"), ids(with '{"word_tokenizer_type": "basic", "subword_tokenizer_type": null}', "a"))
+    end)
+
     it("is given text in lower case where sentence-transformers lowers it", function()
       local lowers = { ["sentence_bert_config.json"] = '{"do_lower_case": true}' }
       assert.equal(ids_of("a", "é"), ids(with('{"do_lower_case": false}', lowers), "A é"))
