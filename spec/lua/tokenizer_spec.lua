@@ -295,13 +295,15 @@ describe("A tokenizer", function()
       assert.equal(ids_of("a", "e"), ids(with '{"strip_accents": null}', "A é"))
     end)
 
-    it("is refused where it is for another tokenizer than WordPiece", function()
+    it("is refused where it is for a tokenizer that cuts words otherwise", function()
       for _, class in ipairs { "BertJapaneseTokenizer", "PhobertTokenizer", "BertweetTokenizer" } do
         for _, name in ipairs { "tokenizer_config.json", "config.json" } do
-          fails(("a vocab.txt of tokenizer_class '%s' is not supported"):format(class), load,
+          fails(("vocab.txt': a vocabulary of tokenizer_class '%s' is not supported"):format(class), load,
             { ["vocab.txt"] = VOCABULARY, [name] = ('{"tokenizer_class": "%s"}'):format(class) })
         end
       end
+      fails("vocab.json': a vocabulary of tokenizer_class 'HerbertTokenizerFast' is not supported", load,
+        { ["vocab.json"] = "{}", ["merges.txt"] = "", ["tokenizer_config.json"] = '{"tokenizer_class": "HerbertTokenizerFast"}' })
       fails("word_tokenizer_type is the string 'mecab', which is not supported, only basic", with,
         '{"word_tokenizer_type": "mecab"}')
       fails("subword_tokenizer_type is the string 'character'", with, '{"subword_tokenizer_type": "character"}')

@@ -21,6 +21,29 @@ local function check_there(vocab, path, special, keys)
   end
 end
 
+-- ---- Which tokenizer it is --------------------------------------------------------------------------------------------------
+
+-- Tokenizers that have a vocab.txt, or a vocab.json and merges.txt, too, but whose words something else cuts, or whose pieces
+-- something else merges.
+local OTHERS = {
+  BertJapaneseTokenizer = true, BertweetTokenizer = true, PhobertTokenizer = true,
+  CLIPTokenizer = true, CTRLTokenizer = true, FlaubertTokenizer = true, HerbertTokenizer = true, OpenAIGPTTokenizer = true,
+  XLMTokenizer = true,
+}
+
+local function check_kind(c, path, class)
+  if class and OTHERS[class:gsub("Fast$", "")] then
+    fail("'%s': a vocabulary of tokenizer_class '%s' is not supported; a tokenizer.json beside it would say everything itself",
+      path, class)
+  end
+  for key, known in pairs { word_tokenizer_type = "basic", subword_tokenizer_type = "wordpiece" } do
+    local value = read.given(c.tokenizer_config[key])
+    if value ~= nil and value ~= known then
+      fail("'%s': %s is %s, which is not supported, only %s", c.files.tokenizer_config, key, json.describe(value), known)
+    end
+  end
+end
+
 -- ---- vocab.txt ------------------------------------------------------------------------------------------------------------
 
 -- One piece a line, ids from 0. Of equal lines the last counts.
@@ -44,24 +67,8 @@ local MPNET = {
   mask_token = "<mask>",
 }
 
--- Tokenizers that have a vocab.txt, too, but whose words something else cuts, or whose pieces something else merges.
-local OTHERS = { BertJapaneseTokenizer = true, BertweetTokenizer = true, PhobertTokenizer = true }
-
-local function check_kind(c, class)
-  if class and OTHERS[class] then
-    fail("'%s': a vocab.txt of tokenizer_class '%s' is not supported; a tokenizer.json beside it would say everything itself",
-      c.folder, class)
-  end
-  for key, known in pairs { word_tokenizer_type = "basic", subword_tokenizer_type = "wordpiece" } do
-    local value = read.given(c.tokenizer_config[key])
-    if value ~= nil and value ~= known then
-      fail("'%s': %s is %s, which is not supported, only %s", c.files.tokenizer_config, key, json.describe(value), known)
-    end
-  end
-end
-
 local function from_lines(c, files)
-  check_kind(c, files.class)
+  check_kind(c, files.vocabulary, files.class)
   local path, mpnet = files.vocabulary, files.class ~= nil and files.class:find "^MPNetTokenizer" ~= nil
   local vocab, special = read_lines(path), added.with_defaults(files.special, mpnet and MPNET or BERT)
   local tokens = added.all(c, added.special(special, mpnet), vocab)
@@ -113,6 +120,7 @@ local GPT2 = { bos_token = "<|endoftext|>", eos_token = "<|endoftext|>", unk_tok
 
 local function from_merges(c, files)
   local path = files.pieces
+  check_kind(c, path, files.class)
   local vocab = json.object(path)
   for piece, id in pairs(vocab) do
     read.integer(id, path, "the id of '%s'", piece)
