@@ -210,7 +210,7 @@ function Artifact:tokenizer()
     if not ok then
       fail(self, "it was saved without a tokenizer; inputs are { ids = }")
     end
-    self.tokens_of = require("perigee.tokenizer").from_image(result)
+    rawset(self, "tokens_of", require("perigee.tokenizer").from_image(result))
   end
   return self.tokens_of
 end
@@ -247,7 +247,7 @@ end
 
 local function select_kernels(self, given)
   options.method(self, "select")
-  self.choices = require("perigee.passes.select").anew(self:runner(self.task).lowered, given)
+  rawset(self, "choices", require("perigee.passes.select").anew(self:runner(self.task).lowered, given))
   self:release_runners()
   return self.choices
 end
@@ -290,7 +290,7 @@ end
 -- Settings are read like fields, as of a quantized model. Their module is loaded by whoever asks.
 local SETTINGS = {
   activations = true, symmetric = true, per = true, weights = true, alpha = true, skip = true, attention = true, observer = true,
-  sites = true,
+  pages = true, sites = true,
 }
 
 function Artifact.__index(self, key)
@@ -311,11 +311,8 @@ function Artifact.__names(self)
   return self.file:metadata "settings" and { SETTINGS, { settings = true } } or {}
 end
 
-function Artifact.__newindex(self, key, value)
-  if SETTINGS[key] then
-    error(READ_ONLY:format(key), 2)
-  end
-  rawset(self, key, value)
+function Artifact.__newindex(_, key)
+  error(SETTINGS[key] and READ_ONLY:format(key) or ("an artifact has no field %s to be set"):format(pgee.describe(key)), 2)
 end
 
 function Artifact:__tostring()
@@ -369,7 +366,7 @@ local function read_model(self)
     if type(value) ~= "number" or value % 1 ~= 0 or value < 1 or value >= 2 ^ 31 then
       fail(self, "its %s is %s, expected a positive integer", key, json.describe(value))
     end
-    rawset(self, key, value)
+    self[key] = value
   end
   if type(saved.task) ~= "string" or type(saved.fields) ~= "table" or not has_texts(saved.heads) then
     fail(self, "it does not say what its model is for")
@@ -398,12 +395,11 @@ local function open(path, given)
     kernel = given.kernel and options.choice(given.kernel, KERNELS, "open: kernel", -2),
   }
   self.model = self
-  setmetatable(self, Artifact)
   check_format(self)
   self.file:verify(not (verify or copy) and SMALL or nil)
   read_model(self)
   self.limit = options.integer(given.max_tokens, 2, self.positions, "open: max_tokens", -2) or self.limit
-  return self
+  return setmetatable(self, Artifact)
 end
 
 --- open(path, { verify = false, copy = false, max_tokens =, budget =, kernel = }): the artifact that a model was saved as.

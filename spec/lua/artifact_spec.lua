@@ -191,6 +191,17 @@ describe("an artifact", function()
       assert.error_matches(change, name .. ": an artifact has no FP32 weights, so its settings stay as they were saved", 1, true)
     end
     assert.equal(0.7, a.alpha)
+    for _, key in ipairs(require("perigee.settings").KEYS) do
+      assert.error_matches(function() a[key] = a[key] end, key .. ": an artifact has no FP32 weights", 1, true)
+    end
+    for key, said in pairs { stats = "the string 'stats'", alhpa = "the string 'alhpa'", [3] = "3" } do
+      assert.error_matches(function() a[key] = 1 end, "an artifact has no field " .. said .. " to be set", 1, true)
+    end
+    for message, given in pairs {
+      ["select: the options are 5, expected a table"] = 5, ["select has no option tokens_, only"] = { tokens_ = { 1 } },
+    } do
+      assert.error_matches(function() a:select(given) end, message, 1, true)
+    end
   end)
 
   it("chooses kernels when it is told to, for the same bits", function()
