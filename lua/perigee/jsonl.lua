@@ -264,9 +264,10 @@ function Line:raw(name)
   return self.from[name] and sub(self.whole, self.from[name], self.to[name])
 end
 
---- A member as it stands in the line, its name, a colon and its value; nil if there is none of that name.
+--- A member as it stands in the line, its name, a colon and its value; nil if there is none of that name. A CR in it, which can
+-- only stand between values and which some readers take for the end of a line, is a space.
 function Line:member(name)
-  return self.from[name] and self.quoted[name] .. ":" .. self:raw(name)
+  return self.from[name] and self.quoted[name] .. ":" .. self:raw(name):gsub("\r", " ")
 end
 
 local KINDS = { [34] = "a string", [91] = "a list", [123] = "an object", [116] = "true", [102] = "false", [110] = "null" }

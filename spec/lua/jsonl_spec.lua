@@ -8,6 +8,13 @@ local function refuses(text, why)
 end
 
 describe("jsonl", function()
+  it("gives members that are one line, whoever reads it", function()
+    local line = jsonl.read '{\r"a"\r:\r[1,\r2,{\r}]\r,"b":"\\r"}'
+    assert.are.equal('"a":[1, 2,{ }]', line:member "a")
+    assert.are.equal('"b":"\\r"', line:member "b")
+    assert.are.equal("[1,\r2,{\r}]", line:raw "a")
+  end)
+
   it("gives members as they stand in the line", function()
     local text = ' { "id" : 12345678901234567890 , "x":-0.5e-10,"a":[1, {"b":[ ]}],"t":"\\u00e9\\n","e":{},"n":null } '
     local line = jsonl.read(text)
