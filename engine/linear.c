@@ -89,15 +89,17 @@ static epilogue lower(const pgee_linear_args *a) {
   };
 }
 
-/* Accumulators of two tiles: one is multiplied while the other's epilogue runs. */
+/* Accumulators of two tiles: one is multiplied while the other's epilogue runs. In this order the panels' bytes lie elsewhere in a
+ * page than what is used of the accumulators, which have just been stored: the core tells a load from a store by the lowest 12 bits. */
 typedef struct tiles {
+  panel_epilogue panel[2]; /* of this panel, and of the one before, whose last tile may be pending */
   _Alignas(64) int32_t c[2][MAX_TILE_M * PANEL];
-  int at;
+  int at, panel_at;
   tile_pending pending;
 } tiles;
 
 static void tiles_begin(tiles *s) {
-  s->at = 0;
+  s->at = s->panel_at = 0;
   s->pending.e = NULL;
 }
 
@@ -139,7 +141,10 @@ static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue
   int64_t groups = kblocks * 16, step = least(MOST_AHEAD, (next.bytes + groups * count - 1) / (groups * count));
   ahead fetch = {step ? (const int8_t *)next.from : b, step};
   int n = (int)least(PANEL, w->N - n0), m;
-  fetch_vectors(a, panel);
+  s->panel_at ^= 1;
+  if (k->panel_of && n == PANEL)
+    k->panel_of(&s->panel[s->panel_at], e, n0);
+  fetch_vectors(a, panel + 1);
   for (int64_t t = first, i = 0; t < last; t += m, i++, fetch.from += groups * step) {
     m = (int)least(round_up((last - t + count - i - 1) / (count - i), k->tile_grain), last - t);
     const uint8_t *x = (const uint8_t *)a->x->data + t * lda;
@@ -150,7 +155,7 @@ static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue
       tiles_end(s, k);
       k->gemm_u8s8(c, x, lda, b, kblocks, m, fetch);
     }
-    s->pending = (tile_pending){e, c, t, n0, m, n};
+    s->pending = (tile_pending){e, c, t, n0, m, n, &s->panel[s->panel_at]};
   }
 }
 
@@ -230,6 +235,8 @@ static void run_own(const pgee_linear_args *a, const context *c, const epilogue 
   stretch own = weights_in(a->w, p);
   tiles s;
   tiles_begin(&s);
+  if (p.first < p.last)
+    fetch_vectors(a, p.first / p.rows);
   int64_t i = 0;
   for (int64_t at = p.first, end; at < p.last; at = end, i++) {
     int64_t panel = at / p.rows, row = at % p.rows;

@@ -48,12 +48,21 @@ typedef struct ahead {
   int64_t step;
 } ahead;
 
+/* What an epilogue needs of one panel, side by side. */
+typedef struct panel_epilogue {
+  float lo, hi;
+  int32_t zero;
+  _Alignas(64) int32_t offset[PANEL]; /* zero * wsum */
+  float scale[PANEL], bias[PANEL], mul[PANEL];
+} panel_epilogue;
+
 /* A tile [m][64] that is multiplied and whose epilogue is still to come; e NULL: there is none. */
 typedef struct tile_pending {
   const epilogue *e;
   const int32_t *c;
   int64_t t0, n0; /* its first row and column */
   int m, n;
+  const panel_epilogue *panel; /* by panel_of; not looked at if n < 64 */
 } tile_pending;
 
 /* How a row of floats becomes u8; see pgee_quantizer. */
@@ -117,8 +126,9 @@ typedef struct kernels {
   int tile_m, tile_most, tile_grain;
   void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next);
 
-  /* The same, and epilogue_s32 of another tile, whose accumulators are not c: spread over the product it costs less. NULL where
-   * there is nothing to win. */
+  /* The same, and epilogue_s32 of another tile, whose accumulators are not c: spread over the product it costs less. panel_of is
+   * for columns n0 to n0 + 64; call it a while before. NULL where there is nothing to win. */
+  void (*panel_of)(panel_epilogue *panel, const epilogue *e, int64_t n0);
   void (*gemm_u8s8_beside)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next,
                            const tile_pending *p);
 

@@ -81,6 +81,7 @@ static const kernels table[PGEE_ISAS] = {
             .tile_most = GEMM_U8S8_AVX512VNNI_M + 1,
             .tile_grain = 1,
             .gemm_u8s8 = gemm_u8s8_avx512vnni,
+            .panel_of = panel_of_avx512vnni,
             .gemm_u8s8_beside = gemm_u8s8_beside_avx512vnni,
             .tile_m_f32 = TILE_M_F32,
             .gemm_f32 = gemm_f32_avx512vnni,

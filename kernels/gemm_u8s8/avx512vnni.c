@@ -104,27 +104,30 @@ void gemm_u8s8_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_
 
 /* ---- Beside an epilogue ------------------------------------------------------------------------------------------------ */
 
-/* Products keep two of the core's four units busy, and an epilogue mostly needs the others: sixteen columns of it after every few
- * groups cost a quarter to two fifths of what they cost on their own. Three registers are left for it, and most constants come from
- * memory. */
+/* Products keep two of the core's four units busy, and of an epilogue only fma, multiplications and permutations want those too:
+ * sixteen columns of it after every few groups cost little more than these. Three registers are left for it. All else comes from
+ * memory, and each time anew: what a compiler keeps there for the time of a loop, or what was worked out for a single tile, was
+ * stored a moment before, and where a load has met its store like that the core lets it wait for others that are not (up to a tenth
+ * of the tile's time). So all of it is laid out once a panel. */
 
 /* What runs so: to float, to u8, by GELU in pieces to u8; to float, to u8 with a scale for each row, by GELU in pieces to float. */
 enum { NONE, TO_F32, TO_U8, GELU_TO_U8, ROWS_TO_F32, ROWS_TO_U8, ROWS_GELU_TO_F32 };
 
-/* Rows with scales of their own have zero points of their own, which are one where they are symmetric. */
-INLINE int has_one_zero(const tile_pending *p) {
-  for (int i = 1; i < p->m; i++)
-    if (p->e->row_zero[p->t0 + i] != p->e->row_zero[p->t0])
+/* Rows with scales of their own have zero points of their own, too: this one where they are symmetric. */
+enum { SYMMETRIC_ZERO = 128 };
+INLINE int is_symmetric(const tile_pending *p) {
+  for (int i = 0; i < p->m; i++)
+    if (p->e->row_zero[p->t0 + i] != SYMMETRIC_ZERO)
       return 0;
   return 1;
 }
 
-INLINE int kind_of(const tile_pending *p, int64_t kblocks) {
+INLINE int kind_of(const tile_pending *p) {
   const epilogue *e = p->e;
-  if (!e || p->n < PANEL || p->m > kblocks * 4 || e->residual || !e->y == !e->q || !e->row_zero != !e->row_scale)
+  if (!e || p->n < PANEL || e->residual || !e->y == !e->q || !e->row_zero != !e->row_scale)
     return NONE;
   int rows = e->row_zero != NULL, activation = rounded_activation(e);
-  if (rows && !has_one_zero(p))
+  if (rows && !is_symmetric(p))
     return NONE;
   if (activation == PGEE_IDENTITY)
     return e->y ? (rows ? ROWS_TO_F32 : TO_F32) : rows ? ROWS_TO_U8 : TO_U8;
@@ -133,87 +136,101 @@ INLINE int kind_of(const tile_pending *p, int64_t kblocks) {
   return NONE;
 }
 
-/* Pointers to the tile's first column, and first row of the output. */
-typedef struct beside {
-  const int32_t *c;
-  int rows;
-  const int32_t *offset; /* zero * wsum */
-  const float *row_scale, *scale, *bias, *mul;
-  const float (*pieces)[16];
-  v16 lo, hi;
-  v16i zero;
-  float *y;
-  uint8_t *q;
-  int64_t ld; /* of y or q */
-} beside;
-
-static beside lower(const tile_pending *p, int32_t *offset) {
-  const epilogue *e = p->e;
-  int64_t n = p->n0;
-  int32_t zero = e->row_zero ? e->row_zero[p->t0] : e->zero;
-  for (int k = 0; k < PANEL; k += 16)
-    _mm512_storeu_si512(offset + k, vimul(visplat(zero), viload(e->wsum + n + k, 16)));
-  return (beside){
-      .c = p->c,
-      .rows = p->m,
-      .offset = offset,
-      .row_scale = e->row_scale ? e->row_scale + p->t0 : NULL,
-      .scale = e->scale + n,
-      .bias = e->bias + n,
-      .mul = e->q ? e->q_mul + n : NULL,
-      .pieces = rounded_activation(e) == PGEE_GELU_ROUNDED ? gelu_erf_pieces : gelu_tanh_pieces,
-      .lo = vsplat((float)e->q_lo),
-      .hi = vsplat((float)e->q_hi),
-      .zero = visplat(e->q_zero),
-      .y = e->y ? e->y + p->t0 * e->ldy + n : NULL,
-      .q = e->q ? e->q + p->t0 * e->ldq + n : NULL,
-      .ld = e->y ? e->ldy : e->ldq,
-  };
+void panel_of_avx512vnni(panel_epilogue *panel, const epilogue *e, int64_t n0) {
+  int32_t zero = e->row_zero ? SYMMETRIC_ZERO : e->zero;
+  for (int k = 0; k < PANEL; k += 16) {
+    _mm512_storeu_si512(panel->offset + k, vimul(visplat(zero), viload(e->wsum + n0 + k, 16)));
+    vstore(panel->scale + k, vload(e->scale + n0 + k, 16), 16);
+    vstore(panel->bias + k, vload(e->bias + n0 + k, 16), 16);
+    if (e->q)
+      vstore(panel->mul + k, vload(e->q_mul + n0 + k, 16), 16);
+  }
+  panel->lo = (float)e->q_lo;
+  panel->hi = (float)e->q_hi;
+  panel->zero = e->q_zero;
 }
 
-/* Columns k to k + 16 of row i, as in rows/body.h. */
-INLINE void finish(const beside *d, int64_t i, int64_t k, const int kind) {
-  v16 v = vfloat(visub(viload(d->c + i * PANEL + k, 16), viload(d->offset + k, 16)));
+/* Is what is stored floats? */
+INLINE int is_float(int kind) { return kind == TO_F32 || kind == ROWS_TO_F32 || kind == ROWS_GELU_TO_F32; }
+
+/* Columns k to k + 16 of a row, c those of its accumulators, as in rows/body.h. */
+INLINE void finish(char *row, const int32_t *c, int64_t k, const panel_epilogue *of, const float (*pieces)[16],
+                   const float *row_scale, const int kind) {
+  __asm__("" : "+r"(of), "+r"(pieces)); /* to the compiler what they point to is new */
+  v16 v = vfloat(visub(viload(c, 16), viload(of->offset + k, 16)));
   if (kind >= ROWS_TO_F32)
-    v = vmul(v, vsplat(d->row_scale[i]));
-  v = vfma(v, vload(d->scale + k, 16), vload(d->bias + k, 16));
+    v = vmul(v, vsplat(*row_scale));
+  v = vfma(v, vload(of->scale + k, 16), vload(of->bias + k, 16));
   if (kind == GELU_TO_U8 || kind == ROWS_GELU_TO_F32)
-    v = gelu_pieces(v, d->pieces);
-  if (kind == TO_F32 || kind == ROWS_TO_F32 || kind == ROWS_GELU_TO_F32)
-    vstore(d->y + i * d->ld + k, v, 16);
+    v = gelu_pieces(v, pieces);
+  if (is_float(kind))
+    vstore((float *)(void *)row + k, v, 16);
   else
-    store_quantized(d->q + i * d->ld + k, vmul(v, vload(d->mul + k, 16)), d->lo, d->hi, d->zero, 16);
+    store_quantized((uint8_t *)row + k, vmul(v, vload(of->mul + k, 16)), vsplat(of->lo), vsplat(of->hi), visplat(of->zero), 16);
 }
 
 /* m and kind are constants in each copy. */
-INLINE void tile_beside(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, ahead next, const beside *d,
-                        const int m, const int kind) {
+INLINE void tile_beside(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, ahead next,
+                        const tile_pending *p, const int m, const int kind) {
   EACH_ROW(ZERO);
-  int64_t each = kblocks * 16 / (4 * d->rows), rest = kblocks * 16 - each * 4 * d->rows;
-  for (int64_t i = 0, k = 0; i < d->rows; i += k == 0) {
-    for (int64_t g = each; g > 0; g--)
+  const epilogue *e = p->e;
+  const float(*pieces)[16] = rounded_activation(e) == PGEE_GELU_ROUNDED ? gelu_erf_pieces : gelu_tanh_pieces;
+  int64_t groups = kblocks * 16, k = 0, ld = is_float(kind) ? e->ldy * 4 : e->ldq;
+  char *row = is_float(kind) ? (char *)(e->y + p->t0 * e->ldy + p->n0) : (char *)(e->q + p->t0 * ld + p->n0);
+  const int32_t *from = p->c, *end = from + p->m * PANEL;
+  const float *row_scale = kind >= ROWS_TO_F32 ? e->row_scale + p->t0 : NULL;
+#define FINISH_SIXTEEN                                                        \
+  do {                                                                        \
+    finish(row, from, k, p->panel, pieces, row_scale, kind);                  \
+    from += 16;                                                               \
+    row += k == PANEL - 16 ? ld : 0;                                          \
+    if (kind >= ROWS_TO_F32 && k == PANEL - 16)                               \
+      row_scale++;                                                            \
+    k = (k + 16) % PANEL;                                                     \
+    __asm__("" : "+r"(row), "+r"(k)); /* no other loop is made of this one */ \
+  } while (0)
+  int64_t each = groups / (4 * p->m);
+  if (each < 4)
+    for (; from < end && groups > 0; groups -= 2) {
       GROUP_STEP;
-    finish(d, i, k, kind);
-    k = (k + 16) % PANEL;
-  }
-  for (; rest > 0; rest--)
+      GROUP_STEP;
+      FINISH_SIXTEEN;
+    }
+  else if (each < 10)
+    for (; from < end; groups -= 4) {
+      GROUP_STEP;
+      GROUP_STEP;
+      GROUP_STEP;
+      GROUP_STEP;
+      FINISH_SIXTEEN;
+    }
+  else
+    for (; from < end; groups -= each) {
+      for (int64_t g = each; g > 0; g--) {
+        GROUP_STEP;
+        __asm__("" : "+r"(a), "+r"(b), "+r"(next.from)); /* they stay in registers */
+      }
+      FINISH_SIXTEEN;
+    }
+  for (; groups > 0; groups--)
     GROUP_STEP;
+  while (from < end)
+    FINISH_SIXTEEN;
+#undef FINISH_SIXTEEN
   EACH_ROW(STORE);
 }
 
-#define BESIDE(m, kind) tile_beside(c, a, lda, b, kblocks, next, &d, m, kind)
+#define BESIDE(m, kind) tile_beside(c, a, lda, b, kblocks, next, p, m, kind)
 
 void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next,
                                  const tile_pending *p) {
-  int kind = m == 5 || m == 6 ? kind_of(p, kblocks) : NONE;
+  int kind = m == 5 || m == 6 ? kind_of(p) : NONE;
   if (kind == NONE) {
     gemm_u8s8_avx512vnni(c, a, lda, b, kblocks, m, next);
     if (p->e)
       epilogue_s32_avx512vnni(p->e, p->c, PANEL, p->t0, p->m, p->n0, p->n);
     return;
   }
-  _Alignas(64) int32_t offset[PANEL];
-  beside d = lower(p, offset);
   switch (m == 5 ? -kind : kind) {
   case -TO_F32: BESIDE(5, TO_F32); break;
   case -TO_U8: BESIDE(5, TO_U8); break;

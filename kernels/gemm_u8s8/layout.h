@@ -38,6 +38,7 @@ typedef void gemm_u8s8(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *
 gemm_u8s8 gemm_u8s8_ref, gemm_u8s8_avx2, gemm_u8s8_avxvnni, gemm_u8s8_avx512vnni, gemm_u8s8_amx;
 void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next,
                                  const tile_pending *p);
+void panel_of_avx512vnni(panel_epilogue *panel, const epilogue *e, int64_t n0);
 /* amx.c on a portable model of the tile instructions. */
 gemm_u8s8 gemm_u8s8_amx_model;
 

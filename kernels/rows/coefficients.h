@@ -19,7 +19,7 @@ static const float gelu_tanh_odd[] = {
   -0x1.f5628ep-4f, -0x1.cae72ap-3f, -0x1.efda54p-6f,
 };
 /* error 3.8e-05 */
-_Alignas(64) static const float gelu_erf_pieces[3][16] = {
+_Alignas(64) static const float gelu_erf_pieces[4][16] = {
   {
     -0x1.0250eap-2f, -0x1.dc8504p-3f, -0x1.9338b8p-3f, -0x1.34d4e4p-3f,
     -0x1.9f6516p-4f, -0x1.c4f10ap-5f, -0x1.1b2b6cp-6f, 0x1.4a13b2p-7f,
@@ -38,9 +38,10 @@ _Alignas(64) static const float gelu_erf_pieces[3][16] = {
     0x1.f2cb64p-1f, 0x1.fdf79ep-1f, 0x1.6db592p-1f, 0x1.927196p-2f,
     0x1.607150p-3f, 0x1.f4c4b2p-5f, 0x1.23f678p-6f, 0,
   },
+  { 1.25f, 2, 7.75f },
 };
 /* error 3.9e-05 */
-_Alignas(64) static const float gelu_tanh_pieces[3][16] = {
+_Alignas(64) static const float gelu_tanh_pieces[4][16] = {
   {
     -0x1.024d0cp-2f, -0x1.dc5216p-3f, -0x1.92d40ap-3f, -0x1.346b96p-3f,
     -0x1.9f246ep-4f, -0x1.c690a2p-5f, -0x1.22bf9ep-6f, 0x1.36c222p-7f,
@@ -59,6 +60,7 @@ _Alignas(64) static const float gelu_tanh_pieces[3][16] = {
     0x1.f0b8a2p-1f, 0x1.0158cep+0f, 0x1.756cd2p-1f, 0x1.987bd8p-2f,
     0x1.5545b6p-3f, 0x1.afe36ep-5f, 0x1.96ec3cp-7f, 0,
   },
+  { 1.25f, 2, 7.75f },
 };
 /* relative error of 1 + r + r * r * P(r): 3.8e-09 */
 static const float exp_tail[] = {

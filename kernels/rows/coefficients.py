@@ -76,11 +76,11 @@ def gelu_pieces(name, tail):
         pieces.append(p)
         worst = max(worst, np.max(np.abs(polynomial.polyval(t, p.astype(float)) - f(t))))
     print(f"/* error {max(worst, f(7.5)):.2g} */")
-    print(f"_Alignas(64) static const float {name}[3][16] = {{")
+    print(f"_Alignas(64) static const float {name}[4][16] = {{")
     for power in (2, 1, 0):
         values = [float(p[power]).hex().replace("0000000p", "p") + "f" for p in pieces] + ["0"]
         print("  {" + "".join(("\n    " if i % 4 == 0 else " ") + v + "," for i, v in enumerate(values)) + "\n  },")
-    print("};")
+    print("  { 1.25f, 2, 7.75f },\n};")
 
 
 print("""/* coefficients.h: the polynomials of functions.h, highest power first. Printed by coefficients.py. */

@@ -143,7 +143,9 @@ PUBLIC double spec_bench_epilogue(int isa, int integer, int activation, int per_
     block a = block_bytes(6 * K);
     _Alignas(64) int32_t product[6 * PANEL];
     const int8_t *panel = (const int8_t *)b.base;
-    tile_pending p = {.e = &e, .c = c.i, .m = 6, .n = PANEL};
+    panel_epilogue of_panel;
+    tile_pending p = {.e = &e, .c = c.i, .m = 6, .n = PANEL, .panel = &of_panel};
+    k->panel_of(&of_panel, &e, 0);
     MEASURE(20, k->gemm_u8s8(product, a.u, K, panel, K / 64, 6, (ahead){panel, 0}));
     double alone = cycles;
     MEASURE(20, k->gemm_u8s8_beside(product, a.u, K, panel, K / 64, 6, (ahead){panel, 0}, &p));

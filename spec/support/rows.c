@@ -87,13 +87,14 @@ static float *place(const rows_case *c, const rows_input *i, const rows_result *
   return c->in_place == 1 ? i->residual.f : c->in_place == 2 ? i->x.f : r->y.f;
 }
 
-/* The epilogue of one tile beside a product of c->beside rows, which goes into `product`; one after the other where an ISA does not
- * do it at once. */
+/* The epilogue of one tile beside a product of c->beside rows, long enough for it or not, which goes into `product`; one after the
+ * other where an ISA does not do it at once. */
 static void run_beside(const kernels *k, const rows_case *c, const tile_pending *given, int64_t ld, int32_t *product) {
-  enum { K = 384 };
+  enum { MOST_K = 384 };
+  const int64_t K = (int64_t[]){MOST_K, 64, 128}[given->m % 3];
   _Alignas(64) int32_t tile[MAX_ROWS * PANEL] = {0}, sums[8 * PANEL];
-  _Alignas(64) int8_t weights[K * PANEL];
-  uint8_t a[8 * K];
+  _Alignas(64) int8_t weights[MOST_K * PANEL];
+  uint8_t a[8 * MOST_K];
   uint32_t seed = c->seed;
   tile_pending p = *given;
   for (int i = 0; i < K * PANEL; i++)
@@ -101,6 +102,10 @@ static void run_beside(const kernels *k, const rows_case *c, const tile_pending 
   for (int t = 0; t < p.m; t++)
     memcpy(tile + t * PANEL, p.c + t * ld, (size_t)p.n * 4);
   p.c = tile;
+  panel_epilogue panel;
+  p.panel = &panel;
+  if (k->panel_of && p.n == PANEL)
+    k->panel_of(&panel, p.e, p.n0);
   if (k->gemm_u8s8_beside)
     k->gemm_u8s8_beside(sums, a, K, weights, K / 64, c->beside, (ahead){weights, 0}, &p);
   else {
@@ -133,7 +138,7 @@ static void run_epilogue(const kernels *k, const rows_case *c, const rows_input 
       int rows = (int)(c->rows - t < m ? c->rows - t : m),
           width = (int)(c->first + c->width - n < w ? c->first + c->width - n : w);
       if (c->op == EPILOGUE_S32 && c->beside)
-        run_beside(k, c, &(tile_pending){&e, i->x.i + t * ld + n, t, n, rows, width}, ld, r->other.i);
+        run_beside(k, c, &(tile_pending){&e, i->x.i + t * ld + n, t, n, rows, width, NULL}, ld, r->other.i);
       else if (c->op == EPILOGUE_S32)
         k->epilogue_s32(&e, i->x.i + t * ld + n, ld, t, rows, n, width);
       else
