@@ -82,6 +82,16 @@ static int64_t counted(const pgee_embed_args *a, const pgee_batch *batch, int64_
   return count;
 }
 
+/* Rows of words come from memory, from anywhere in it. */
+static void fetch_row(const pgee_tensor *word, int32_t id) {
+  const char *p = row(word, id);
+  int64_t bytes = word->shape[1] * pgee_dtype_bytes(word->dtype);
+  for (int64_t i = 0; i < bytes; i += 64)
+    __builtin_prefetch(p + i, 0, 3);
+}
+
+enum { AHEAD = 4 }; /* tokens */
+
 static void run(const void *args, const context *c) {
   const pgee_embed_args *a = args;
   const pgee_batch *batch = c->batch;
@@ -90,9 +100,13 @@ static void run(const void *args, const context *c) {
   if (first == last)
     return;
   int64_t b = sequence_of(batch, first), place = counted(a, batch, batch->starts[b], first);
+  for (int64_t t = first; t < last && t < first + AHEAD; t++)
+    fetch_row(a->word, batch->ids[t]);
   for (int64_t t = first; t < last; t++) {
     for (; t >= batch->starts[b + 1]; b++)
       place = 0;
+    if (t + AHEAD < last)
+      fetch_row(a->word, batch->ids[t + AHEAD]);
     const void *position = row(a->position, a->position_offset + (is_padding(a, batch->ids[t]) ? -1 : place++));
     const void *type = row(a->type, batch->types ? batch->types[t] : 0);
     c->k->embed(floats(a->y) + t * a->y->stride, row(a->word, batch->ids[t]), a->word->dtype, position, dtype_of(a->position),
