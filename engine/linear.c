@@ -89,8 +89,9 @@ static epilogue lower(const pgee_linear_args *a) {
   };
 }
 
-/* Accumulators of two tiles: one is multiplied while the other's epilogue runs. In this order the panels' bytes lie elsewhere in a
- * page than what is used of the accumulators, which have just been stored: the core tells a load from a store by the lowest 12 bits. */
+/* Accumulators of two tiles: one is multiplied while the other's epilogue runs. In this order the panels' bytes lie elsewhere in
+ * a page than what is used of the accumulators, which were stored a moment before: the core tells a load from a store by the
+ * lowest 12 bits of their addresses. */
 typedef struct tiles {
   panel_epilogue panel[2]; /* of this panel, and of the one before, whose last tile may be pending */
   _Alignas(64) int32_t c[2][MAX_TILE_M * PANEL];

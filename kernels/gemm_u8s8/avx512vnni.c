@@ -107,8 +107,8 @@ void gemm_u8s8_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_
 /* Products keep two of the core's four units busy, and of an epilogue only fma, multiplications and permutations want those too:
  * sixteen columns of it after every few groups cost little more than these. Three registers are left for it. All else comes from
  * memory, and each time anew: what a compiler keeps there for the time of a loop, or what was worked out for a single tile, was
- * stored a moment before, and where a load has met its store like that the core lets it wait for others that are not (up to a tenth
- * of the tile's time). So all of it is laid out once a panel. */
+ * stored a moment before, and where a load has met its store like that, the core lets it wait for others, too (up to a tenth of
+ * the tile's time). So all of it is laid out once a panel. */
 
 /* What runs so: to float, to u8, by GELU in pieces to u8; to float, to u8 with a scale for each row, by GELU in pieces to float. */
 enum { NONE, TO_F32, TO_U8, GELU_TO_U8, ROWS_TO_F32, ROWS_TO_U8, ROWS_GELU_TO_F32 };
