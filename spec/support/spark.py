@@ -38,9 +38,10 @@ def executors(parent):
 def main(model):
     with tempfile.TemporaryDirectory() as folder:
         source, want, target = (os.path.join(folder, name) for name in ("in", "want", "out"))
-        with open(source, "w") as f:
+        with open(source, "w", newline="") as f:
             for i in range(LINES):
-                f.write('{"id":%d,"text":"text %d%s"}\n' % (i, i, " some words" * (i % 20)))
+                end = "\r\n" if i % 5 == 0 else "\n"
+                f.write('{"id":%d,%s"text":"text %d%s"}%s' % (i, "\r" * (i % 7 == 0), i, " some words" * (i % 20), end))
         options = ["--model", os.path.abspath(model), "--vectors", "base64", "--keep", "id", "--window", "2"]
         subprocess.run(["luajit", os.path.join(RECIPES, "pipe.lua"), "--input", source, "--output", want, *options], check=True)
         with open(os.path.join(folder, "log"), "w") as log:
