@@ -89,6 +89,8 @@ local function check_arguments(args)
     fail "--keep is for fields, which --lines has none of"
   elseif WRITTEN[args.as] then
     fail("--as is %s, which is written already", args.as)
+  elseif args.task == "zeroshot" and not args.labels then
+    fail "--task zeroshot chooses among labels: expected --labels a,b"
   end
   args.keep_all = args.keep[1] == "all" and #args.keep == 1
   for _, name in ipairs(args.keep) do

@@ -432,6 +432,7 @@ describe("pipe", function()
       ["--vectors npy"] = "--vectors npy needs a file: expected --output",
       ["--lines --keep id"] = "--keep is for fields, which --lines has none of",
       ["--keep id,result"] = "--keep result: that field is written here",
+      ["--task zeroshot"] = "--task zeroshot chooses among labels: expected --labels a,b",
       ["--as error"] = "--as is error, which is written already",
       ["--input nowhere"] = "cannot read 'nowhere': No such file or directory",
       ["--task classify"] = "classifier",
