@@ -8,6 +8,7 @@
 if not package.path:find("./lua/?.lua", 1, true) then
   package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 end
+local options = require "perigee.options"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
@@ -61,23 +62,14 @@ function exact.quantize(opened, mode)
   return opened.model:quantize(settings)
 end
 
-local function sorted_names(t)
-  local names = {}
-  for name in pairs(t) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  return names
-end
-
 --- Digest of the statistics, sites and then attentions, each in the order of their names.
 function exact.statistics(stats)
   local d = digest.new()
-  for _, name in ipairs(sorted_names(stats.sites)) do
+  for _, name in ipairs(options.names(stats.sites)) do
     local seen = stats.sites[name]
     d:string(name):tensor(seen.min):tensor(seen.max):tensor(seen.sample)
   end
-  for _, name in ipairs(sorted_names(stats.attention)) do
+  for _, name in ipairs(options.names(stats.attention)) do
     local seen = stats.attention[name]
     d:string(name):tensor(seen.min):tensor(seen.max)
   end

@@ -280,9 +280,11 @@ function figures.outliers()
   end
 end
 
-for _, name in ipairs(#arg > 0 and arg or { "attention", "changes", "call", "sample", "observers", "outliers" }) do
+local ALL = { "attention", "changes", "call", "sample", "observers", "outliers" }
+
+for _, name in ipairs(#arg > 0 and arg or ALL) do
   if not figures[name] then
-    io.stderr:write(("figures: %s is none of attention, changes, call, sample, observers, outliers\n"):format(name))
+    io.stderr:write(("figures: %s is none of %s\n"):format(name, table.concat(ALL, ", ")))
     os.exit(1)
   end
   local ok, failure = pcall(figures[name])

@@ -1,6 +1,7 @@
 --- Values: what each setting may be, what it is if nothing is said, and how it is written. settings.lua says what they mean.
 local json = require "perigee.json"
 local nearest = require "perigee.nearest"
+local options = require "perigee.options"
 local patterns = require "perigee.patterns"
 local pgee = require "perigee.ffi"
 
@@ -196,12 +197,8 @@ end
 
 -- Sites in order, the settings of each in theirs.
 local function sites_literal(sites)
-  local items, names = {}, {}
-  for p in pairs(sites) do
-    names[#names + 1] = p
-  end
-  table.sort(names)
-  for i, p in ipairs(names) do
+  local items = {}
+  for i, p in ipairs(options.names(sites)) do
     local own = {}
     for _, key in ipairs(values.OF_SITE) do
       if sites[p][key] ~= nil then
