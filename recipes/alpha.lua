@@ -18,7 +18,7 @@ common.main(function()
     :choices { "yes", "no" }
   local args = common.parse(parser)
 
-  local model = perigee.load(args.model, { max_tokens = args.max_tokens })
+  local model = common.load(args.model, args)
   local stats = model:calibrate(common.calibration(args), { samples = args.samples })
   local set, judged = common.evaluation(model, args)
   local reference = model:hidden(set.some)

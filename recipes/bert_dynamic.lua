@@ -6,7 +6,6 @@
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
-local perigee = require "perigee"
 local common = require "common"
 
 common.main(function()
@@ -16,7 +15,7 @@ common.main(function()
     parser:flag("--no-calibration", "Use no statistics: nothing is smoothed")
   end)
 
-  local model = perigee.load(args.model, { max_tokens = args.max_tokens })
+  local model = common.load(args.model, args)
 
   -- Statistics are optional here. They tell which channels are large, which is what smoothing needs.
   local stats

@@ -5,7 +5,6 @@
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
-local perigee = require "perigee"
 local common = require "common"
 
 common.main(function()
@@ -13,7 +12,7 @@ common.main(function()
     parser:flag("--symmetric", "Activations without a zero point")
   end)
 
-  local model = perigee.load(args.model, { max_tokens = args.max_tokens })
+  local model = common.load(args.model, args)
 
   -- One pass over some texts tells the range of what every linear reads.
   local stats = model:calibrate(common.calibration(args), { samples = args.samples })

@@ -89,7 +89,33 @@ function common.parser(name, description, demo)
   parser:option("--eval", "Labelled file to judge by; lua/README.md says in which forms. Default: recipes/data/pairs.tsv")
   parser:option("--max-tokens", "Most tokens of a text. Default: what the checkpoint says", nil, common.count)
   parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, common.count)
+  common.strict_files(parser)
   return parser
+end
+
+--- Adds the option --strict-files, for common.load.
+function common.strict_files(parser)
+  parser:flag("--strict-files", "Refuse a checkpoint whose files have a key that has no effect here")
+end
+
+--- Says on standard error, in one line, which keys of the model's files have no effect. It says nothing if there are none.
+function common.note_ignored(model)
+  local _, ignored = model:unused()
+  if #ignored > 0 then
+    io.stderr:write("note: ", ignored:summary(), "; model:unused() says why\n")
+  end
+end
+
+--- perigee.load(path, options), with args.strict_files and args.max_tokens among the options. Keys of the checkpoint's files that
+-- have no effect are an error with args.strict_files; else a line on standard error names them, unless args.quiet.
+function common.load(path, args, options)
+  options = options or {}
+  options.strict, options.max_tokens = args.strict_files, args.max_tokens
+  local model = perigee.load(path, options)
+  if not args.quiet then
+    common.note_ignored(model)
+  end
+  return model
 end
 
 --- What the parser makes of the command line.

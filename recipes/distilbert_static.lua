@@ -6,7 +6,6 @@
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
-local perigee = require "perigee"
 local common = require "common"
 
 common.main(function()
@@ -16,7 +15,7 @@ common.main(function()
   end, common.distilbert)
 
   -- config.json says that it is one: its definition is lua/perigee/models/distilbert.lua.
-  local model = perigee.load(args.model, { max_tokens = args.max_tokens })
+  local model = common.load(args.model, args)
   local stats = model:calibrate(common.calibration(args), { samples = args.samples })
   local q = model:quantize {
     activations = "static", stats = stats, symmetric = args.symmetric, alpha = args.alpha, weights = args.weights,

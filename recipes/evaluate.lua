@@ -64,6 +64,7 @@ local function arguments()
   parser:option("--document-prompt", "retrieval: the same for documents")
   parser:option("--template", "zeroshot: the hypothesis, such as 'This example is {}.'")
   parser:option("--labels", "zeroshot: the labels to choose from. Default: the file's"):args "+"
+  common.strict_files(parser)
   parser:flag("--json", "Print one JSON object instead of text")
   return parser:parse()
 end
@@ -108,7 +109,7 @@ local function models_of(set, args, how)
     end
     return { { "artifact", (perigee.open(args.model)) } }
   end
-  local model = perigee.load(args.model, { max_tokens = args.max_tokens })
+  local model = common.load(args.model, args)
   evaluate.check(model, set, how) -- before anything takes long
   local modes, list, stats, said = args.mode[1] and args.mode or { "fp32", "static", "dynamic" }, {}, nil, nil
   for i, mode in ipairs(modes) do

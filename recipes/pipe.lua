@@ -72,6 +72,7 @@ local function arguments()
   parser:option("--activations", "Of a folder: how to run it", "dynamic"):choices { "dynamic", "static", "f32" }
   parser:option("--calibration", "Of a folder: texts to calibrate on, one a line. With static: recipes/data/calibration.txt")
   parser:option("--max-tokens", "Of a folder: most tokens of a text. Default: what the checkpoint says", nil, common.count)
+  common.strict_files(parser)
   parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, common.count)
   parser:flag("--progress", "Say on standard error how far it is. Default: if that is a terminal")
   parser:flag("--quiet", "Never say it")
@@ -113,7 +114,7 @@ local function open(args)
   if not is_folder(path) then
     return perigee.open(path, { kernel = kernel })
   end
-  local model = perigee.load(path, { max_tokens = args.max_tokens, kernel = kernel })
+  local model = common.load(path, args, { kernel = kernel })
   if args.activations == "f32" then
     return model
   end

@@ -18,6 +18,7 @@ parser:help_max_width(100)
 parser:argument("model", "Folder of a Hugging Face checkpoint"):args "?"
 parser:option("--calibration", "Texts to calibrate on, one a line")
 parser:option("--samples", "How many of them to take. Default: 256", 256, common.count)
+common.strict_files(parser)
 
 local status
 
@@ -28,14 +29,21 @@ common.main(function()
   end
 
   -- The sitting begins with these lines, as if they had been typed.
-  local setup = { 'perigee = require "perigee"', ("model = perigee.load %q"):format(pgee.absolute(args.model)) }
+  local load = args.strict_files and "model = perigee.load(%q, { strict = true })" or "model = perigee.load %q"
+  local setup = { 'perigee = require "perigee"', load:format(pgee.absolute(args.model)) }
   if args.calibration then
     setup[3] = ("stats = model:calibrate(perigee.lines %q, { samples = %d })"):format(pgee.absolute(args.calibration),
       args.samples)
     setup[4] = "q = model:quantize { stats = stats }"
   end
   status = repl.run {
-    setup = setup, banner = ("Perigee %s. `:help` says what can be typed; Ctrl-D ends.\n"):format(perigee.version),
+    setup = setup,
+    ready = function(env)
+      if env.model then -- else the setup was interrupted
+        common.note_ignored(env.model)
+      end
+    end,
+    banner = ("Perigee %s. `:help` says what can be typed; Ctrl-D ends.\n"):format(perigee.version),
   }
 end)
 os.exit(status)

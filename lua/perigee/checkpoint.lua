@@ -10,6 +10,7 @@
 -- bias, buffers that hold no weights are not seen. All files are checked as far as they are read, and errors name the file. What
 -- is for text alone (the tokenizer's files and the limits in them) is read, and checked, when it is first asked for.
 local definitions = require "perigee.definitions"
+local Ignored = require "perigee.ignored"
 local json = require "perigee.json"
 local pgee = require "perigee.ffi"
 local safetensors = require "perigee.safetensors"
@@ -259,6 +260,9 @@ function Checkpoint:tokenizer_files()
     strip = lowercase ~= false
   end
   local chinese = boolean(config, "tokenize_chinese_chars", path)
+  if config.padding_side == "left" then
+    self.ignored:add(path, "padding_side", "sequences are not padded")
+  end
   return {
     tokenizer = self.files.tokenizer, vocabulary = self.files.vocabulary, special = special,
     pieces = self.files.pieces, merges = self.files.merges,
@@ -436,7 +440,7 @@ end
 -- that are about the tokenizer.
 function M.tokenizer(dir)
   check_folder(dir)
-  local self = setmetatable({ dir = dir, files = {} }, Checkpoint)
+  local self = setmetatable({ dir = dir, files = {}, ignored = Ignored.new() }, Checkpoint)
   self.modules = read_modules(self, dir)
   self.folder = transformer_folder(dir, self.modules)
   find_tokenizer_files(self)
@@ -448,6 +452,8 @@ end
 --   config   config.json, decoded; perigee.config checks it
 --   files    paths of what is there: config, weights (a list), tokenizer, vocabulary, tokenizer_config, special_tokens, modules,
 --            sentence_config
+--   ignored  keys of these files that have no effect here (ignored.lua), as far as the files have been read; every reader of a
+--            file adds those that it neither obeys nor refuses
 function M.open(dir)
   check_folder(dir)
   local _, why = json.text(dir)
@@ -456,7 +462,7 @@ function M.open(dir)
   elseif not why then
     fail("'%s' is a file, expected the folder of a checkpoint", dir)
   end
-  local self = setmetatable({ dir = dir, files = {}, asked = {} }, Checkpoint)
+  local self = setmetatable({ dir = dir, files = {}, asked = {}, ignored = Ignored.new() }, Checkpoint)
   self.modules = read_modules(self, dir)
   self.folder = transformer_folder(dir, self.modules)
   self.files.config = join(self.folder, "config.json")

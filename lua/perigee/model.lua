@@ -42,7 +42,7 @@ local HEADS = {
 
 ---- Loading -----------------------------------------------------------------------------------------------------------
 
-local KNOWN = { max_tokens = true, budget = true, kernel = true }
+local KNOWN = { max_tokens = true, budget = true, kernel = true, strict = true }
 
 -- The most tokens of a text: what the checkpoint says, or max_tokens up to the positions. Second result: what is wrong with the
 -- files that say it, which is an error when there is text.
@@ -101,8 +101,33 @@ local function kernel_of(given)
   return given or there and "onednn" or "auto"
 end
 
+-- Whether the folder has a tokenizer.
+local function has_tokenizer(files)
+  return (files.tokenizer or files.vocabulary or files.pieces or files.sentencepiece) ~= nil
+end
+
+-- What reads the files beside the weights: each takes the model, and puts keys without effect on checkpoint.ignored.
+local READERS = {
+  function(model) model.checkpoint:limit() end,
+  function(model) return has_tokenizer(model.checkpoint.files) and model:tokenizer() end,
+  function(model) model:pooling() end,
+  function(model) model:prompts() end,
+}
+
+-- Has every file read that is beside the weights, and refuses keys that have no effect.
+local function check_strictly(model)
+  for _, read in ipairs(READERS) do
+    read(model)
+  end
+  local ignored = model.checkpoint.ignored
+  if #ignored > 0 then
+    error(("strict: %s\n%s"):format(ignored:summary(), tostring(ignored)), 0)
+  end
+end
+
 local function load(dir, given)
   given = options.check(given, KNOWN, "load", -2)
+  options.boolean(given.strict, "load: strict", -2)
   local c = random.is(dir) and dir or checkpoint.open(dir)
   local config = Config.new(c.config, c.files.config)
   local definition = definitions.of(config)
@@ -122,6 +147,9 @@ local function load(dir, given)
     model.task, model.architecture = "embed", nil -- what was saved is the encoder alone
   end
   model:graph "hidden"
+  if given.strict then
+    check_strictly(model)
+  end
   return model
 end
 
@@ -209,10 +237,15 @@ function Model:prompts()
   return self.checkpoint:prompts()
 end
 
---- Names of the checkpoint's tensors that nothing asked for so far; a head asks for its own when it first runs.
+--- What of the checkpoint has no effect. First result: a list of the names of tensors that nothing asked for so far; a head asks
+-- for its own when it first runs. Second result: the keys of the files beside the weights that have no effect, a list of { file =
+-- path, key =, reason = } that prints itself. A file that cannot be read has none: it is an error when it is needed.
 function Model:unused()
   raise(options.method, self, "unused")
-  return self.checkpoint:unused()
+  for _, read in ipairs(READERS) do
+    pcall(read, self)
+  end
+  return self.checkpoint:unused(), self.checkpoint.ignored
 end
 
 --- model:calibrate(texts, { samples = 256, ... }): see calibrate.lua.
@@ -251,7 +284,8 @@ function Model:__tostring()
 end
 
 return {
-  --- load(dir, { max_tokens =, budget =, kernel = }): opens a Hugging Face checkpoint folder, or a checkpoint of random.lua.
+  --- load(dir, { max_tokens =, budget =, kernel =, strict = }): opens a Hugging Face checkpoint folder, or a checkpoint of
+  -- random.lua. strict: a key of the files beside the weights that has no effect is an error, as is any that cannot be read.
   load = function(dir, given)
     local model = raise(load, dir, given)
     return model

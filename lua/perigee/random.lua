@@ -7,6 +7,7 @@
 -- machine. There is no tokenizer: inputs are { ids = }.
 local bit = require "bit"
 local ffi = require "ffi"
+local Ignored = require "perigee.ignored"
 local options = require "perigee.options"
 local tensor = require "perigee.tensor"
 
@@ -118,7 +119,9 @@ end
 --- A checkpoint to give to perigee.load, by the name of its shape.
 function M.checkpoint(name)
   options.choice(name, M.configs, "random")
-  return setmetatable({ dir = "random " .. name, config = M.configs[name], files = { config = "random " .. name } }, Checkpoint)
+  return setmetatable({
+    dir = "random " .. name, config = M.configs[name], files = { config = "random " .. name }, ignored = Ignored.new(),
+  }, Checkpoint)
 end
 
 --- Whether x is such a checkpoint.

@@ -189,6 +189,7 @@ end
 
 --- Reads and runs until the input ends; returns the status to exit with.
 --   setup   lines that are run first, and are part of what :save writes; if one fails, nothing else runs
+--   ready   called with the environment of what is typed, once the lines of setup have run
 --   banner  what an interactive sitting begins with
 -- Standard input that is no terminal is run without prompts, up to the first error, which makes the status 1.
 function repl.run(given)
@@ -207,7 +208,12 @@ function repl.run(given)
     io.write(given.banner or "", missing and missing .. "\n" or "")
   end
   local ok, status = pcall(function()
-    return setup(state, given.setup or {}) and loop(state) or 1
+    if not setup(state, given.setup or {}) then
+      return 1
+    elseif given.ready then
+      given.ready(state.sitting.env)
+    end
+    return loop(state)
   end)
   state.input:close()
   restore()

@@ -73,6 +73,26 @@ describe("loading", function()
     assert.are.same({ "bert.pooler.dense.bias", "bert.pooler.dense.weight", "cls.predictions.bias" }, unused)
   end)
 
+  it("lists keys of the files beside the weights that have no effect, and refuses them if it is strict", function()
+    local plain = perigee.load(models.path "embedder", { strict = true })
+    assert.are.same({}, { unpack((select(2, plain:unused()))) })
+    local folder = models.variant(models.path "embedder", { ["tokenizer_config.json"] = '{"padding_side": "left"}' })
+    local _, ignored = perigee.load(folder):unused()
+    assert.are.same({ { file = folder .. "/tokenizer_config.json", key = "padding_side", reason = "sequences are not padded" } },
+      { unpack(ignored) })
+    assert.equal("padding_side of tokenizer_config.json: sequences are not padded", tostring(ignored))
+    assert.equal("strict: 1 key of the checkpoint's files has no effect: padding_side (tokenizer_config.json)\n"
+      .. tostring(ignored), failure(perigee.load, folder, { strict = true }))
+    assert.equal("load: strict is the string 'yes', expected true or false", failure(perigee.load, folder, { strict = "yes" }))
+  end)
+
+  it("refuses a file beside the weights that cannot be read if it is strict", function()
+    local folder = models.variant(models.path "embedder", { ["tokenizer_config.json"] = "{" })
+    assert.matches("is not valid JSON", failure(perigee.load, folder, { strict = true }))
+    assert.are.same({}, { unpack((select(2, perigee.load(folder):unused()))) })
+    assert.truthy(perigee.load(models.path "tiny", { strict = true })) -- there is no tokenizer
+  end)
+
   it("needs a pooler and a classifier only for classifying", function()
     local model = perigee.load(models.path "tiny")
     assert.are.same({ 3, 15 }, model:hidden({ ids = { 1, 2, 3 } }).shape)

@@ -54,6 +54,23 @@ describe("recipes", function()
     end)
   end
 
+  it("say which keys of the checkpoint's files have no effect, and refuse them with --strict-files", function()
+    local folder = models.variant(embedder, { ["tokenizer_config.json"] = '{"padding_side": "left"}' })
+    local said = "1 key of the checkpoint's files has no effect: padding_side (tokenizer_config.json)"
+    for recipe, given in pairs {
+      bert_dynamic = { "--samples", "8", "--model", folder }, repl = { folder },
+      pipe = { "--input", "/dev/null", "--model", folder },
+    } do
+      local text, status = run(recipe, unpack(given))
+      assert.are.equal(0, status, text)
+      assert.matches("note: " .. said .. "; model:unused() says why\n", text, 1, true)
+      given[#given + 1] = "--strict-files"
+      text, status = run(recipe, unpack(given))
+      assert.are.equal(1, status)
+      assert.matches("strict: " .. said .. "\npadding_side of tokenizer_config.json: sequences are not padded", text, 1, true)
+    end
+  end)
+
   for _, recipe in ipairs { "distilbert_static", "distilbert_dynamic", "xlmr_static", "xlmr_dynamic" } do
     it(recipe .. " does so for its architecture", function()
       local folder = top .. "/" .. models.path "distilbert"
