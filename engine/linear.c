@@ -96,19 +96,30 @@ typedef struct tiles {
   panel_epilogue panel[2]; /* of this panel, and of the one before, whose last tile may be pending */
   _Alignas(64) int32_t c[2][MAX_TILE_M * PANEL];
   int at, panel_at;
+  int configured; /* rows that the tile registers are configured for; 0: none */
   tile_pending pending;
 } tiles;
 
 static void tiles_begin(tiles *s) {
-  s->at = s->panel_at = 0;
+  s->at = s->panel_at = s->configured = 0;
   s->pending.e = NULL;
 }
 
-/* The last epilogue. */
-static void tiles_end(const tiles *s, const kernels *k) {
-  const tile_pending *p = &s->pending;
+static void run_pending(const tile_pending *p, const kernels *k) {
   if (p->e)
     k->epilogue_s32(p->e, p->c, PANEL, p->t0, p->m, p->n0, p->n);
+}
+
+/* The last epilogue. No tile registers stay configured. */
+static void tiles_end(const tiles *s, const kernels *k) {
+  if (s->configured)
+    k->release();
+  run_pending(&s->pending, k);
+}
+
+static void configure(tiles *s, const kernels *k, int m) {
+  if (k->configure && s->configured != m)
+    k->configure(s->configured = m);
 }
 
 /* How many tiles for some rows: as few as can be, for each reads the panel, whose time a low one cannot fill. The tallest ones only
@@ -150,10 +161,11 @@ static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue
     m = (int)least(round_up((last - t + count - i - 1) / (count - i), k->tile_grain), last - t);
     const uint8_t *x = (const uint8_t *)a->x->data + t * lda;
     int32_t *c = s->c[s->at ^= 1];
+    configure(s, k, m);
     if (k->gemm_u8s8_beside)
       k->gemm_u8s8_beside(c, x, lda, b, kblocks, m, fetch, &s->pending);
     else {
-      tiles_end(s, k);
+      run_pending(&s->pending, k);
       k->gemm_u8s8(c, x, lda, b, kblocks, m, fetch);
     }
     s->pending = (tile_pending){e, c, t, n0, m, n, &s->panel[s->panel_at]};

@@ -126,6 +126,13 @@ typedef struct kernels {
   int tile_m, tile_most, tile_grain;
   void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next);
 
+  /* The tile registers of AMX are a state of the thread, so the caller keeps track of it. It calls configure(m) before the first
+   * product and whenever m changes, and release() after the last product, before the thread runs other code: tiles that are in use
+   * make signals, task switches and forks save 8 KiB. Both are NULL where products need no such state. Kernels of other columns may
+   * run in between; attention_u8s8 configures and releases by itself. */
+  void (*configure)(int m);
+  void (*release)(void);
+
   /* The same, and epilogue_s32 of another tile, whose accumulators are not c: spread over the product it costs less. panel_of is
    * for columns n0 to n0 + 64; call it a while before. NULL where there is nothing to win. */
   void (*panel_of)(panel_epilogue *panel, const epilogue *e, int64_t n0);

@@ -2,4 +2,6 @@
 #include "layout.h"
 
 #define GEMM gemm_u8s8_amx
+#define CONFIGURE configure_amx
+#define RELEASE release_amx
 #include "amx_body.h"

@@ -1,5 +1,5 @@
 /* amx_body.h: the AMX kernel, a tile of up to 32 rows by 64 channels. amx.c compiles it for the CPU's tile instructions,
- * amx_model.c for a portable model of them; both define GEMM, its name.
+ * amx_model.c for a portable model of them; both define GEMM, CONFIGURE and RELEASE, its names.
  *
  * A tile register holds 16 rows of 64 bytes: 16 rows of 64 inputs, a block's 16 groups of 16 channels as they lie in the panel,
  * or 16 x 16 sums. Up to 16 rows, A goes over all 64 channels at once; above, two A over 32 channels, twice:
@@ -8,8 +8,8 @@
  *    A0 | 0 | 1 | 2 | 3 |         A0 | 0 | 1 |
  *                                 A1 | 2 | 3 |       0 to 3: the accumulators' registers
  *
- * The last row of A and C is configured exactly, so nothing past row m is read or written. Registers are configured and
- * released by each call: no state is left behind for the thread's other code, a fork or an idle CPU to meet.
+ * The last row of A and C is configured exactly, so nothing past row m is read or written. CONFIGURE prepares the registers for
+ * products of m rows and RELEASE clears them; the caller calls both (kernels.h), so one configuration serves many products.
  */
 #include "amx_tiles.h"
 
@@ -18,16 +18,23 @@
 #define A1 5
 #define B0 6
 #define B1 7
-static tile_configuration configuration(int m) {
-  int tall = m > TILE_ROWS, above = tall ? TILE_ROWS : m, below = tall ? m - TILE_ROWS : m;
-  tile_configuration t = {.palette = 1};
-  const int rows[8] = {above, above, below, below, [A0] = above, [A1] = tall ? below : 0, [B0] = TILE_ROWS, [B1] = TILE_ROWS};
-  for (int i = 0; i < 8; i++) {
-    t.rows[i] = (uint8_t)rows[i];
-    t.bytes[i] = rows[i] ? TILE_BYTES : 0; /* a register with rows and no bytes, or the reverse, is an error */
+
+/* Rows of the registers for up to 16 rows (A1 is not used) and for m = 16 + `below` rows. */
+#define SHORT(m)                                                                                 \
+  {                                                                                              \
+    .palette = 1, .bytes = {64, 64, 64, 64, 64, 0, 64, 64}, .rows = { m, m, m, m, m, 0, 16, 16 } \
   }
-  return t;
-}
+#define TALL(below)                                                                                              \
+  {                                                                                                              \
+    .palette = 1, .bytes = {64, 64, 64, 64, 64, 64, 64, 64}, .rows = { 16, 16, below, below, 16, below, 16, 16 } \
+  }
+#define SIXTEEN(shape)                                                                                                       \
+  shape(1), shape(2), shape(3), shape(4), shape(5), shape(6), shape(7), shape(8), shape(9), shape(10), shape(11), shape(12), \
+      shape(13), shape(14), shape(15), shape(16)
+static const _Alignas(64) tile_configuration configurations[MAX_TILE_M] = {SIXTEEN(SHORT), SIXTEEN(TALL)};
+
+void CONFIGURE(int m) { tile_config(&configurations[m - 1]); }
+void RELEASE(void) { tile_release(); }
 
 /* Of so many groups. */
 static void fetch(ahead *next, int groups) {
@@ -84,13 +91,10 @@ static void two_by_two(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *
 }
 
 void GEMM(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next) {
-  tile_configuration t = configuration(m);
-  tile_config(&t);
   if (m <= TILE_ROWS) {
     one_by_four(c, a, lda, b, kblocks, &next);
   } else {
     two_by_two(c, a, lda, b, kblocks, &next);
     two_by_two(c + 32, a, lda, b + 128, kblocks, &next);
   }
-  tile_release();
 }

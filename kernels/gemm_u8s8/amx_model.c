@@ -17,6 +17,7 @@ typedef struct registers {
 
 static _Thread_local registers state;
 static _Thread_local const char *fault;
+static _Thread_local model_counts counts;
 
 static int raise(const char *why) {
   if (!fault)
@@ -30,16 +31,26 @@ const char *model_fault(void) {
   return why;
 }
 
+void model_count_from_zero(void) { counts = (model_counts){0}; }
+model_counts model_counted(void) { return counts; }
+int model_configured(void) { return state.configured; }
+
 static int all_zero(const uint8_t *x, int n) {
   while (n > 0 && !*x)
     x++, n--;
   return n == 0;
 }
 
-void model_release(void) { memset(&state, 0, sizeof state); }
+static void clear(void) { memset(&state, 0, sizeof state); }
+
+void model_release(void) {
+  counts.releases++;
+  clear();
+}
 
 /*  0 palette | 1 start row | 2-15 zero | 16-31 bytes of a row, 8 x u16 | 32-47 zero | 48-55 rows, 8 x u8 | 56-63 zero */
 void model_config(const void *configuration) {
+  counts.configurations++;
   const uint8_t *x = configuration;
   registers next = {.configured = 1};
   int valid = x[0] <= 1 && (x[0] == 0 || (all_zero(x + 1, 15) && all_zero(x + 32, 16) && all_zero(x + 56, 8)));
@@ -52,7 +63,7 @@ void model_config(const void *configuration) {
   if (!valid)
     raise("#GP: ldtilecfg of an invalid configuration");
   else if (!x[0])
-    model_release();
+    clear();
   else
     state = next;
 }
@@ -66,11 +77,13 @@ static int usable(int t) {
 }
 
 void model_zero(int t) {
+  counts.zeros++;
   if (usable(t))
     memset(state.tile[t].data, 0, sizeof state.tile[t].data);
 }
 
 void model_load(int t, const void *base, int64_t stride) {
+  counts.loads++;
   if (!usable(t))
     return;
   memset(state.tile[t].data, 0, sizeof state.tile[t].data);
@@ -79,6 +92,7 @@ void model_load(int t, const void *base, int64_t stride) {
 }
 
 void model_store(int t, void *base, int64_t stride) {
+  counts.stores++;
   if (!usable(t))
     return;
   for (int i = 0; i < state.tile[t].rows; i++)
@@ -98,6 +112,7 @@ static int multiply(int c, int a, int b) {
 }
 
 void model_dpbusd(int c, int a, int b) {
+  counts.products++;
   if (!multiply(c, a, b))
     return;
   int rows = state.tile[c].rows, depth = state.tile[a].bytes / 4, columns = state.tile[c].bytes / 4;
@@ -116,4 +131,6 @@ void model_dpbusd(int c, int a, int b) {
 
 #define AMX_MODEL
 #define GEMM gemm_u8s8_amx_model
+#define CONFIGURE configure_amx_model
+#define RELEASE release_amx_model
 #include "amx_body.h"

@@ -21,4 +21,13 @@ void model_release(void);
 /* What this thread's first fault since the last call was, or NULL. */
 const char *model_fault(void);
 
+/* How often this thread executed each instruction since model_count_from_zero. */
+typedef struct model_counts {
+  int64_t configurations, zeros, loads, products, stores, releases;
+} model_counts;
+void model_count_from_zero(void);
+model_counts model_counted(void);
+/* Whether this thread's registers are configured. */
+int model_configured(void);
+
 #endif

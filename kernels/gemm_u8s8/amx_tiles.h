@@ -12,13 +12,16 @@
 #define tile_dpbusd model_dpbusd
 #define tile_store model_store
 #define tile_release model_release
+#define tile_barrier() (void)0
 #else
 #include <immintrin.h>
-/* gcc 12's intrinsic tells the compiler of 8 of the 64 bytes that it reads; the empty assembly keeps the others. */
-#define tile_config(t)                          \
-  (__extension__({                              \
-    __asm__ volatile("" : : "r"(t) : "memory"); \
-    _tile_loadconfig(t);                        \
+/* gcc's intrinsics for ldtilecfg and tileloadd do not tell the compiler which memory they read. So the compiler could move a store
+ * behind such a load, and could drop a store that only the load needs. Put a barrier between the two. tile_config has one. */
+#define tile_barrier() __asm__ volatile("" : : : "memory")
+#define tile_config(t)   \
+  (__extension__({       \
+    tile_barrier();      \
+    _tile_loadconfig(t); \
   }))
 #define tile_zero(t) _tile_zero(t)
 #define tile_load(t, base, stride) _tile_loadd(t, base, stride)
@@ -29,7 +32,7 @@
 
 enum { TILE_ROWS = 16, TILE_BYTES = 64 };
 
-/* What ldtilecfg reads. */
+/* What ldtilecfg reads. A register with rows and no bytes, or bytes and no rows, is an error. */
 typedef struct tile_configuration {
   uint8_t palette, start_row, reserved[14];
   uint16_t bytes[8], reserved_bytes[8];

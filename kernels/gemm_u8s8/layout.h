@@ -41,6 +41,7 @@ void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, cons
 void panel_of_avx512vnni(panel_epilogue *panel, const epilogue *e, int64_t n0);
 /* amx.c on a portable model of the tile instructions. */
 gemm_u8s8 gemm_u8s8_amx_model;
+void configure_amx(int m), release_amx(void), configure_amx_model(int m), release_amx_model(void);
 
 /* The rows of a tile: kernels.h's tile_m. */
 enum {

@@ -6,6 +6,13 @@ local packed = require "perigee.packed"
 local quant = require "perigee.quant"
 local linear = require "perigee.linear"
 local engine = require "spec.support.engine"
+local native = require("spec.support.native").cdef [[
+  typedef struct model_counts { int64_t configurations, zeros, loads, products, stores, releases; } model_counts;
+  void spec_tile_count_from_zero(void);
+  model_counts spec_tile_counted(void);
+  int spec_tile_configured(void);
+  const char *spec_tile_fault(void);
+]]
 local C = pgee.C
 local float, near = engine.float, engine.near
 
@@ -165,6 +172,34 @@ describe("an INT8 linear", function()
     for _, t in ipairs { 1, 6, 7, 44, 45 } do
       assert.is_true(all:rows(t, t):copy():equals(linear(x:rows(t, t), w, { activation = "gelu" })))
     end
+  end)
+end)
+
+describe("an INT8 linear on AMX", function()
+  -- What one thread does for `rows` rows on the model of the tiles.
+  local function counted(rows)
+    local x8, w = quant.quantize(engine.matrix(rows, 130, 1), quant.range(-1, 1)), packed.new(engine.matrix(200, 130, 2))
+    return engine.with_isa(C.PGEE_AMX_MODEL, function()
+      return engine.with_threads(1, function()
+        native.spec_tile_count_from_zero()
+        linear(x8, w)
+        assert.equal(nil, native.spec_tile_fault())
+        assert.equal(0, native.spec_tile_configured())
+        return native.spec_tile_counted()
+      end)
+    end)
+  end
+
+  it("configures tiles once where they are of one height, and releases them", function()
+    for _, rows in ipairs { 1, 16, 31, 32, 96 } do
+      local n = counted(rows)
+      assert.same({ 1, 1 }, { tonumber(n.configurations), tonumber(n.releases) })
+    end
+  end)
+
+  it("configures again only where the height changes", function()
+    local n = counted(100) -- 32, 32, 32 and 4 rows of each of 4 panels
+    assert.same({ 8, 1 }, { tonumber(n.configurations), tonumber(n.releases) })
   end)
 end)
 

@@ -75,14 +75,18 @@ static const char *weights_next(weights *w) {
  * tile after tile of rows. */
 static void multiply_u8s8(const kernels *k, const uint8_t *a, const int8_t *b, int64_t rows, int64_t K, int64_t panels) {
   _Alignas(64) int32_t c[MAX_TILE_M * PANEL];
-  int64_t tiles = (rows + k->tile_m - 1) / k->tile_m;
+  int64_t tiles = (rows + k->tile_m - 1) / k->tile_m, configured = 0;
   for (int64_t p = 0; p < panels; p++, b += K * PANEL)
     for (int64_t i = 0; i < tiles; i++) {
       int64_t first = rows * i / tiles, last = rows * (i + 1) / tiles;
+      if (k->configure && configured != last - first)
+        k->configure((int)(configured = last - first));
       int64_t step = p + 1 < panels ? (4 * PANEL + tiles - 1) / tiles : 0;
       ahead next = {b + (step ? K * PANEL + K / 4 * step * i : 0), step < MOST_AHEAD ? step : MOST_AHEAD};
       k->gemm_u8s8(c, a + first * K, K, b, K / 64, (int)(last - first), next);
     }
+  if (k->release)
+    k->release();
 }
 
 static void multiply_f32(const kernels *k, const float *a, const float *b, int64_t rows, int64_t K, int64_t panels) {

@@ -78,7 +78,12 @@ PUBLIC int spec_gemm_u8s8(int isa, int m, int64_t K, int64_t gap, int fill, uint
 
   /* What `next` says may only be prefetched: here it is memory that cannot be read. */
   ahead next = {(const int8_t *)b.data + (m % 2 ? 0 : kblocks * BLOCK_BYTES), m % 2 ? 0 : MOST_AHEAD};
-  kernels_for(isa)->gemm_u8s8((int32_t *)c.data, (const uint8_t *)a.data, lda, (const int8_t *)b.data, kblocks, m, next);
+  const kernels *k = kernels_for(isa);
+  if (k->configure)
+    k->configure(m);
+  k->gemm_u8s8((int32_t *)c.data, (const uint8_t *)a.data, lda, (const int8_t *)b.data, kblocks, m, next);
+  if (k->release)
+    k->release();
   if (corrupt)
     w[(PANEL - 1) * K + K - 1] ^= 1;
   int ok = equal(sums, (const uint8_t *)a.data, lda, w, m, K, why, bytes);
@@ -105,3 +110,6 @@ PUBLIC void spec_tile_dpbusd(int c, int a, int b) { model_dpbusd(c, a, b); }
 PUBLIC void spec_tile_store(int t, void *base, int64_t stride) { model_store(t, base, stride); }
 PUBLIC void spec_tile_release(void) { model_release(); }
 PUBLIC const char *spec_tile_fault(void) { return model_fault(); }
+PUBLIC int spec_tile_configured(void) { return model_configured(); }
+PUBLIC void spec_tile_count_from_zero(void) { model_count_from_zero(); }
+PUBLIC model_counts spec_tile_counted(void) { return model_counted(); }
