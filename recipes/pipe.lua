@@ -19,6 +19,7 @@ local pgee = require "perigee.ffi"
 local sink = require "perigee.sink"
 local source = require "perigee.source"
 local system = require "perigee.system"
+local task_options = require "task_options"
 local vectors = require "perigee.vectors"
 
 local SIGINT, SIGTERM = 2, 15
@@ -31,15 +32,6 @@ local function fail(...)
 end
 
 ---- Arguments ---------------------------------------------------------------------------------------------------------
-
-local function names(text)
-  local list, taken = {}, {}
-  for name in text:gmatch "[^,]+" do
-    list[#list + 1] = not taken[name] and name or nil
-    taken[name] = true
-  end
-  return list
-end
 
 local function arguments()
   local parser = argparse("pipe", "Answers each line of the input with a line of output, in order.", "Status: 0 if all "
@@ -56,16 +48,11 @@ local function arguments()
   parser:flag("--lines", "Lines are texts, not JSON; two texts have a tab between them")
   parser:option("--text", "Field that holds the text. Default: text; of qa question, of rerank query")
   parser:option("--pair", "Field that holds a second text. Default: none; of qa context, of rerank documents (a list)")
-  parser:option("--keep", "Fields to write as they came: names with commas, or all", {}, names)
+  parser:option("--keep", "Fields to write as they came: names with commas, or all"):count "*"
   parser:option("--as", "Field to write the answer to", "result")
   parser:option("--vectors", "How to write vectors", "list"):choices { "list", "base64", "npy" }
   parser:flag("--scores", "With classify: the scores of all labels")
-  parser:option("--labels", "With zeroshot: labels with commas", nil, names)
-  parser:option("--best", "With rerank, qa, fill-mask: how many answers", nil, common.count)
-  parser:option("--prompt", "With embed: a text that goes before each, or a prompt's name in the checkpoint")
-  parser:option("--long", "What becomes of a text that is too long. Default: truncate; of qa windows"):choices {
-    "truncate", "error", "windows",
-  }
+  task_options.add(parser)
   parser:flag("--strict", "Stop at the first line that has no answer: status 1")
   parser:option("--longest", "Most bytes of a line. Default: 16777216", 2 ^ 24, common.count)
   parser:option("--window", "Most lines that are read before they are answered. Default: 256", 256, common.count)
@@ -82,6 +69,7 @@ end
 local WRITTEN = { line = true, error = true, truncated = true } -- besides the answer
 
 local function check_arguments(args)
+  args.keep = task_options.names(args.keep)
   if args.resume and not args.output then
     fail "--resume goes on with a file: expected --output"
   elseif args.vectors == "npy" and not args.output then
@@ -90,8 +78,10 @@ local function check_arguments(args)
     fail "--keep is for fields, which --lines has none of"
   elseif WRITTEN[args.as] then
     fail("--as is %s, which is written already", args.as)
-  elseif args.task == "zeroshot" and not args.labels then
+  elseif args.task == "zeroshot" and #args.labels == 0 then
     fail "--task zeroshot chooses among labels: expected --labels a,b"
+  elseif args.scores and (args.top_k or args.threshold) then
+    fail "--scores is of answers of one label; --top-k and --threshold give several, with their scores"
   end
   args.keep_all = args.keep[1] == "all" and #args.keep == 1
   for _, name in ipairs(args.keep) do
@@ -176,7 +166,7 @@ local function writer(args, task)
       vector:release()
       return text
     end
-  elseif task == "classify" and not args.scores then
+  elseif task == "classify" and not (args.scores or args.top_k or args.threshold) then
     return function(answer)
       return jsonl.write { label = answer.label, score = answer.score }
     end
@@ -208,10 +198,9 @@ end
 ---- The pipe ----------------------------------------------------------------------------------------------------------
 
 -- Runs until the input ends or a signal comes. part() is how large a part of the input was read, if that is known. Returns what
--- could not be answered: how many lines, and the first of them.
-local function run(args, model, task, lines, out, part)
+-- could not be answered: how many lines, and the first of them. options: the task's.
+local function run(args, model, task, options, lines, out, part)
   local progress = meter(not args.quiet and args.progress) -- nil, unless one of the two was asked for
-  local options = { long = args.long, best = args.best, labels = args.labels, prompt = args.prompt }
   local write, record, failures, first = writer(args, task), recorder(args), 0, nil
   local nothing = out.width and ("\0\0\192\127"):rep(out.width) -- NaN
   local function rows()
@@ -221,7 +210,7 @@ local function run(args, model, task, lines, out, part)
     return text and { text = text, number = number, failure = failure }
   end
   for row, answer, failure, dropped in model:stream(rows, {
-    task = task, field = reader(args, task), window = args.window, options = next(options) and options or nil,
+    task = task, field = reader(args, task), window = args.window, options = options,
     ready = function() return lines:ready() end,
   }) do
     if failure then
@@ -271,12 +260,12 @@ local function main(args)
   check_output(args, fd)
   local model = open(args)
   local task = args.task or model.task
-  local width
+  local options, width = task_options.read(args, task), nil
   if args.vectors == "npy" then
     if task ~= "embed" then
       fail("--vectors npy is for embed, not for %s", task)
     end
-    width = model:embed({}).shape[2]
+    width = model:embed({}, options).shape[2]
   end
   local out = sink { output = args.output, resume = args.resume, width = width }
   if out.complete then
@@ -285,7 +274,7 @@ local function main(args)
   local lines, size = source(fd, args.longest), system.size(fd)
   lines:skip(out.done)
   local part = size and size > 0 and function() return math.min(lines.bytes / size, 1) end
-  local failures, first = run(args, model, task, lines, out, part)
+  local failures, first = run(args, model, task, options, lines, out, part)
   if system.signal() then
     return
   elseif out.last then

@@ -26,7 +26,9 @@ end
 
 local int32s = ffi.typeof "int32_t[?]"
 
-local LONG = { truncate = true, error = true, windows = true }
+--- What may become of a long input.
+Batch.LONG = { truncate = true, error = true, windows = true }
+
 local CUT = { longest = true, first = true, second = true }
 
 --- An empty batch for a model. opts:
@@ -42,7 +44,7 @@ function Batch.new(model, opts)
   opts = opts or {}
   return setmetatable({
     model = model, -- limit, positions, vocabulary, types, tokenizer()
-    long = opts.long ~= nil and options.choice(opts.long, LONG, "long", -2) or nil,
+    long = opts.long ~= nil and options.choice(opts.long, Batch.LONG, "long", -2) or nil,
     cut = options.choice(opts.cut or "longest", CUT, "cut", -2),
     limit = math.min(options.integer(opts.tokens, 2, 2 ^ 31 - 1, "tokens", -2) or model.limit, model.limit),
     tokens = opts.tokens, stride = options.integer(opts.stride, 0, 2 ^ 31 - 1, "stride", -2),

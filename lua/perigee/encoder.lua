@@ -96,52 +96,53 @@ function Encoder:layers(given)
 end
 
 --- model:embed(inputs, options): one vector for each input, pooled and scaled as the checkpoint says: a tensor F32 [n][H], or [H]
--- of one input. Second result: the batch. Options: prompt, tables, long; see tasks/embed.lua.
+-- of one input. Second result: the batch. Options: prompt, tables, dimensions, long; see tasks/embed.lua.
 function Encoder:embed(given, opts)
   local answer, batch = raise(tasks.embed.run, self, given, opts)
   return answer, batch
 end
 
 --- model:classify(inputs, options): what each input is, by the checkpoint's head: { label =, score =, scores = { label = p },
--- logits = { } }, or a list of these. A regression's value is its score. Second result: the batch. Options: apply, long; see
--- tasks/classify.lua.
+-- logits = { } }, or a list of these. A regression's value is its score. Second result: the batch. Options: apply, top_k,
+-- threshold, long; see tasks/classify.lua.
 function Encoder:classify(given, opts)
   local answer, batch = raise(tasks.classify.run, self, given, opts)
   return answer, batch
 end
 
 --- model:zeroshot(texts, { labels = { ... } }): labels that the checkpoint was not trained on: { labels = best first, scores = }
--- for a text, or a list of these. Second result: the batch. Options: labels, template, multi, long; see tasks/zeroshot.lua.
+-- for a text, or a list of these. Second result: the batch. Options: labels, template, multi, top_k, long; see
+-- tasks/zeroshot.lua.
 function Encoder:zeroshot(texts, opts)
   local answer, batch = raise(tasks.zeroshot.run, self, texts, opts)
   return answer, batch
 end
 
 --- model:rerank(query, documents, options): documents by how well they answer a query: a list of { index =, score =, logit =,
--- text = }, best first. Second result: the batch. Options: best, long; see tasks/rerank.lua.
+-- text = }, best first. Second result: the batch. Options: top_k, long; see tasks/rerank.lua.
 function Encoder:rerank(query, documents, opts)
   local answer, batch = raise(tasks.rerank.run, self, query, documents, opts)
   return answer, batch
 end
 
---- model:qa({ question =, context = }, options): the answer to a question in a context: { answer =, score =, first =, last =,
--- first_byte =, last_byte =, logits = }, or a list of these. Second result: the batch. Options: best, tokens, stride, longest,
--- no_answer, whole_words, by, long; see tasks/qa.lua.
+--- model:qa({ question =, context = }, options): the answer to a question in a context: { answer =, score =, start =, end =,
+-- first =, last =, first_byte =, last_byte =, logits = }, or a list of these. Second result: the batch. Options: top_k, tokens,
+-- stride, longest, no_answer, whole_words, by, long; see tasks/qa.lua.
 function Encoder:qa(given, opts)
   local answer, batch = raise(tasks.qa.run, self, given, opts)
   return answer, batch
 end
 
---- model:ner(texts, options): the entities in a text: a list of { label =, score =, text =, first =, last =, first_byte =,
--- last_byte = }, or a list of these. Of { words = { ... } } one tag a word. Second result: the batch. Options: aggregation, long;
--- see tasks/ner.lua.
+--- model:ner(texts, options): the entities in a text: a list of { label =, score =, text =, start =, end =, first =, last =,
+-- first_byte =, last_byte = }, or a list of these. Of { words = { ... } } one tag a word. Second result: the batch. Options:
+-- aggregation, ignore_labels, threshold, long; see tasks/ner.lua.
 function Encoder:ner(given, opts)
   local answer, batch = raise(tasks.ner.run, self, given, opts)
   return answer, batch
 end
 
 --- model:fill(texts, options): what the masks in a text may stand for: for each mask a list of { token =, piece =, score =, text
--- = }, best first; or a list of these. Second result: the batch. Options: best, targets, long; see tasks/fill.lua.
+-- = }, best first; or a list of these. Second result: the batch. Options: top_k, targets, long; see tasks/fill.lua.
 function Encoder:fill(given, opts)
   local answer, batch = raise(tasks.fill.run, self, given, opts)
   return answer, batch

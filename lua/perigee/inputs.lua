@@ -270,6 +270,31 @@ end
 
 local inputs = {}
 
+--- The options that every task has, for options.read: what becomes of long texts.
+inputs.OPTIONS = {
+  long = {
+    "choice", Batch.LONG, help = "What becomes of a text that is too long. Default: truncate; of qa windows",
+  },
+  tokens = { "integer", 2, help = "Most tokens of a sequence. Default: the model's limit; of qa 384" },
+  stride = { "integer", 0, help = "Tokens that two windows have in common. Default: 128, but at most a quarter of the tokens" },
+}
+
+--- A task's options, a new table: its own and those that every task has.
+function inputs.options(own)
+  for name, entry in pairs(inputs.OPTIONS) do
+    own[name] = own[name] or entry
+  end
+  return own
+end
+
+--- `how`, what a task says of its batch, with what the user's options say of long texts.
+function inputs.how(read, how)
+  for name in pairs(inputs.OPTIONS) do
+    how[name] = read[name]
+  end
+  return how
+end
+
 --- An empty batch for a model; opts: batch.lua says.
 inputs.new = Batch.new
 

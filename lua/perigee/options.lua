@@ -1,4 +1,5 @@
 --- Options: tables of named values that a function takes. A name that it does not know is an error, never ignored.
+local nearest = require "perigee.nearest"
 local pgee = require "perigee.ffi"
 
 local M = {}
@@ -26,7 +27,8 @@ function M.check(given, known, what, level)
   end
   for key in pairs(given or {}) do
     if known[key] == nil then
-      error(("%s has no option %s, only %s"):format(what, tostring(key), names(known)), level)
+      local said = type(key) == "string" and #key <= 40 and key or pgee.describe(key)
+      error(("%s has no option %s, only %s%s"):format(what, said, names(known), nearest.hint(key, M.names(known))), level)
     end
   end
   return given or {}
@@ -66,11 +68,24 @@ function M.text(value, what, level)
   return value
 end
 
+--- A list of texts, at least one, or nil; else an error that names it and the entry.
+function M.texts(value, what)
+  if value ~= nil and (type(value) ~= "table" or #value == 0) then
+    error(("%s is %s, expected a list of texts"):format(what, type(value) == "table" and "empty" or pgee.describe(value)), 0)
+  elseif value ~= nil then
+    M.list(value, what .. ": expected a list of texts")
+  end
+  for i = 1, value and #value or 0 do
+    M.text(value[i], ("%s[%d]"):format(what, i), -2)
+  end
+  return value
+end
+
 --- An error, which blames nobody, if a table has keys that a list has not. what: "embed: expected a list of inputs".
 function M.list(given, what)
   for key in pairs(given) do
     if type(key) ~= "number" or key % 1 ~= 0 or key < 1 or key > #given then
-      error(("%s, found the key %s"):format(what, tostring(key)), 0)
+      error(("%s, found the key %s"):format(what, type(key) == "string" and key:sub(1, 40) or pgee.describe(key)), 0)
     end
   end
 end
@@ -81,6 +96,40 @@ function M.boolean(value, what, level)
     error(("%s is %s, expected true or false"):format(what, pgee.describe(value)), (level or 1) + 2)
   end
   return value or false
+end
+
+-- How a value of each kind is checked: (value, what, entry) -> value. The errors blame nobody.
+local KINDS = {
+  flag = function(value, what) return M.boolean(value, what, -2) end,
+  text = function(value, what) return M.text(value, what, -2) end,
+  texts = function(value, what) return M.texts(value, what) end,
+  integer = function(value, what, entry) return M.integer(value, entry[2], entry[3] or 2 ^ 31, what, -2) end,
+  number = function(value, what, entry) return M.number(value, entry[2], entry[3], what, -2) end,
+  choice = function(value, what, entry) return M.choice(value, entry[2], what, -2) end,
+  other = function(value) return value end, -- the function checks it itself
+}
+
+--- The options in `given` as a new table, checked by their descriptions. The errors blame nobody: perigee.ffi's raise does.
+--   known   { name = { kind, ... } }. Kinds: "flag"; "text"; "texts"; "integer", least, most; "number", least, most; "choice",
+--           { name = true }; "other". Fields of a description: default, the value where none is given; same, the option that this
+--           one is another name for; help, what a command line says about it
+--   what    what errors call the function: "classify"
+function M.read(given, known, what)
+  local read = {}
+  for name, value in pairs(M.check(given, known, what, -2)) do
+    local same = known[name].same
+    if same and given[same] ~= nil then
+      error(("%s: %s and %s are two names of one option, expected one of them"):format(what, same, name), 0)
+    end
+    local entry = known[same or name]
+    read[same or name] = KINDS[entry[1]](value, what .. ": " .. name, entry)
+  end
+  for name, entry in pairs(known) do
+    if read[name] == nil then
+      read[name] = entry.default
+    end
+  end
+  return read
 end
 
 --- For methods of models: an error, which blames nobody, if `self` is none, as in m.embed(x) for m:embed(x).

@@ -1,8 +1,9 @@
 --- Tasks: what a model does for people, by name, for whoever lets a user choose: perigee.tasks.qa.run(model, inputs, options).
 --
 -- Each is { run = function(model, given, options) -> answers, batch; forms = the forms of input that it takes; method = what
--- the model's method is called }. `given` is one input or a list of inputs, of the forms of inputs.lua: "text", "pair", "ids",
--- "question", "words"; or "query", { query =, documents = { ... } }, which is rerank's alone.
+-- the model's method is called; options = its options, as options.read describes them }. `given` is one input or a list of
+-- inputs, of the forms of inputs.lua: "text", "pair", "ids", "question", "words"; or "query", { query =, documents = { ... } },
+-- which is rerank's alone.
 local pgee = require "perigee.ffi"
 local rerank = require "perigee.tasks.rerank"
 
@@ -16,12 +17,12 @@ local function run_rerank(model, given, opts)
   return rerank.many(model, given, opts)
 end
 
-local tasks = { rerank = { run = run_rerank, forms = rerank.forms, method = "rerank" } }
+local tasks = { rerank = { run = run_rerank, forms = rerank.forms, method = "rerank", options = rerank.options } }
 
 for name, method in pairs { embed = "embed", classify = "classify", zeroshot = "zeroshot", qa = "qa", ner = "ner",
   ["fill-mask"] = "fill" } do
   local task = require("perigee.tasks." .. method)
-  tasks[name] = { run = task.run, forms = task.forms, method = method }
+  tasks[name] = { run = task.run, forms = task.forms, method = method, options = task.options }
 end
 
 return tasks

@@ -5,7 +5,7 @@
     vectors = model.embed(["a text", "another"])            # float32 (2, H), not copied
     model.classify("a text")                                # {"label": ..., "score": ..., ...}
     model.qa({"question": "Who?", "context": "She did."})
-    model.rerank("a query", ["a document", "another"], best=1)
+    model.rerank("a query", ["a document", "another"], top_k=1)
 
 Methods take what the Lua methods of the same names take (lua/README.md), one input or a list (or NumPy array), and options as
 keywords; one that is None is not given. What Lua refuses is a perigee.Error. model.truncated() tells which inputs of this thread's

@@ -10,7 +10,7 @@ pip install torch==2.15.0 transformers==5.24.0 sentence-transformers==6.2.0 toke
 transformers 5 has no question-answering pipeline any more. `answer_question` below does what the documentation of version 4
 describes: windows by the tokenizer's own stride, a softmax over the context's tokens and [CLS] in each window, the product of the
 two probabilities, spans of at most so many tokens, word boundaries on request, and the least product for [CLS] as "no answer".
-Answers that are the same stretch of the context count once, with the best score; a word that a window cuts is whole all the same.
+A context without words has the answer "" with the score 0. Answers that are the same stretch of the context count once, with the best score; a word that a window cuts is whole all the same.
 """
 import json, os, shutil, sys, warnings
 
@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 import transformers
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, decoders, processors, trainers
-from transformers import (AutoTokenizer, BertConfig, BertForMaskedLM, BertForQuestionAnswering, BertForSequenceClassification,
+from transformers import (AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertForMaskedLM, BertForQuestionAnswering, BertForSequenceClassification,
                           BertForTokenClassification, BertModel, PreTrainedTokenizerFast, pipeline)
 
 warnings.filterwarnings("ignore")
@@ -146,6 +146,9 @@ def nli():
         for text in TEXTS:
             out = classify(text, top_k=None, function_to_apply=apply, truncation=True)
             rows.append((text, {"apply": apply} if apply else {}, out, "text-classification"))
+    for text in TEXTS:
+        out = classify(text, top_k=2, truncation=True)
+        rows.append((text, {"top_k": 2}, out, "text-classification, top_k"))
     for a, b in zip(TEXTS, TEXTS[1:]):
         if not b:  # the pipeline takes a pair with an empty text for no pair
             continue
@@ -177,6 +180,11 @@ def cross():
                 rows.append(({"query": query, "documents": TEXTS, "config": {k: config[k] for k in config if "sentence" in k or "sbert" in k}},
                              {"best": best} if best else {}, [{"index": r["corpus_id"] + 1, "score": r["score"]} for r in out], "CrossEncoder.rank"))
         shutil.rmtree(copy)
+    for problem in (None, "regression", "single_label_classification"):
+        model = AutoModelForSequenceClassification.from_pretrained(folder, problem_type=problem, dtype=torch.float32).eval()
+        score = pipeline("text-classification", model=model, tokenizer=AutoTokenizer.from_pretrained(folder))
+        for text in TEXTS:
+            rows.append(({"text": text, "config": {"problem_type": problem}}, {}, score(text, truncation=True), "text-classification"))
     write(folder, rows)
 
 
@@ -209,7 +217,7 @@ def answer_question(model, tok, question, context, best, tokens, stride, longest
                     found[begin, end] = max(found.get((begin, end), 0), score)
     answers = [{"score": v, "start": k[0], "end": k[1], "answer": context[k[0]:k[1]]} for k, v in found.items()]
     if no_answer or not answers:
-        answers.append({"score": null, "start": 0, "end": 0, "answer": ""})
+        answers.append({"score": null if context.strip() else 0.0, "start": 0, "end": 0, "answer": ""})
     return sorted(answers, key=lambda a: -a["score"])[:best]
 
 
@@ -235,6 +243,9 @@ def ner(made=None):
     for text in TEXTS + ["the🙂 people🙂look at🙂the water day☃long un☃able"]:
         for how in ("none", "simple", "first", "average", "max"):
             rows.append((text, {"aggregation": how}, tagger(text, aggregation_strategy=how), "token-classification"))
+        for how, ignored in (("simple", []), ("none", ["O", "B-PER"]), ("first", ["PER"])):
+            rows.append((text, {"aggregation": how, "ignore_labels": ignored},
+                         tagger(text, aggregation_strategy=how, ignore_labels=ignored), "token-classification"))
     for text in TEXTS:
         words = text.split()[:12]
         if words:
@@ -281,6 +292,8 @@ def sentence():
                                    ({"prompt": "some "}, {"prompt": "some "})):
                 out = model.encode(some, **given)
                 rows.append(({"mode": mode, "include_prompt": include, "texts": some}, options, out, "SentenceTransformer.encode"))
+        out = model.encode(some, truncate_dim=7, normalize_embeddings=True)
+        rows.append(({"mode": mode, "include_prompt": True, "texts": some}, {"dimensions": 7}, out, "SentenceTransformer.encode"))
     write(folder, rows)
 
 

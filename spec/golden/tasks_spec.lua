@@ -8,9 +8,13 @@ local function path(name)
   return "spec/golden/tasks/" .. name
 end
 
--- The golden answers of a checkpoint.
-local function answers(name)
-  return cjson.decode(models.read(path(name) .. "/answers.json"))
+-- The golden answers of a checkpoint; `from`: only those that this gave.
+local function answers(name, from)
+  local list = {}
+  for _, row in ipairs(cjson.decode(models.read(path(name) .. "/answers.json"))) do
+    list[#list + 1] = (not from or row.from == from) and row or nil
+  end
+  return list
 end
 
 -- How far a probability or a logit may be from the reference's, both in float32: hidden states are within 2e-5, and what follows
@@ -33,8 +37,10 @@ local function bytes_before(text, n)
   return at - 1
 end
 
--- An answer's places: characters as the reference counts them, and bytes that are the same text.
+-- An answer's places: characters as transformers counts them, and bytes that are the same text.
 local function check_places(text, first, last, got, what)
+  assert.are.equal(first, got.start, what)
+  assert.are.equal(last, got["end"], what)
   assert.are.equal(first + 1, got.first, what)
   assert.are.equal(last, got.last, what)
   assert.are.equal(bytes_before(text, first) + 1, got.first_byte, what)
@@ -45,11 +51,9 @@ end
 local function each(name, from, f)
   local model = perigee.load(path(name), { kernel = "auto" })
   local count = 0
-  for i, row in ipairs(answers(name)) do
-    if not from or row.from == from then
-      f(model, row.given, row.options, row.answer, label(i, row))
-      count = count + 1
-    end
+  for i, row in ipairs(answers(name, from)) do
+    f(model, row.given, row.options, row.answer, label(i, row))
+    count = count + 1
   end
   model:release()
   assert.is_true(count > 0)
@@ -73,6 +77,30 @@ describe("classify", function()
         near(one.score, got.scores[one.label], what)
       end
     end)
+  end)
+
+  it("has as many labels as are asked for, best first", function()
+    each("nli", "text-classification, top_k", function(model, given, options, want, what)
+      local got = model:classify(given, options)
+      assert.are.equal(#want, #got, what)
+      for k, one in ipairs(want) do
+        assert.are.equal(one.label, got[k].label, what)
+        near(one.score, got[k].score, what)
+      end
+    end)
+  end)
+
+  it("takes the sigmoid of one label unless config.json says that it is a regression", function()
+    local config = cjson.decode(models.read(path "cross" .. "/config.json"))
+    for i, row in ipairs(answers("cross", "text-classification")) do
+      config.problem_type = row.given.config.problem_type
+      local model = perigee.load(models.variant(path "cross", { ["config.json"] = cjson.encode(config) }), { kernel = "auto" })
+      local got = model:classify(row.given.text)
+      assert.are.equal(row.answer[1].label, got.label, label(i, row))
+      near(row.answer[1].score, got.score, label(i, row))
+      model:release()
+    end
+    files.clean()
   end)
 end)
 
@@ -104,7 +132,7 @@ describe("rerank", function()
 
   it("ranks as sentence-transformers' CrossEncoder, with the activation that config.json says", function()
     local config = cjson.decode(models.read(path "cross" .. "/config.json"))
-    for i, row in ipairs(answers "cross") do
+    for i, row in ipairs(answers("cross", "CrossEncoder.rank")) do
       local changed = {}
       for key, value in pairs(config) do
         changed[key] = value
@@ -134,6 +162,7 @@ describe("qa", function()
       for k, one in ipairs(want) do
         near(one.score, got[k].score, what)
         assert.are.equal(one.answer, got[k].answer, what)
+        assert.are.same({ one.start, one["end"] }, { got[k].start, got[k]["end"] }, what)
         if one.answer ~= "" then
           check_places(given.context, one.start, one["end"], got[k], what)
           assert.are.equal(one.answer, given.context:sub(got[k].first_byte, got[k].last_byte))
@@ -223,7 +252,9 @@ describe("embed", function()
       end
       local folder = models.variant(path "sentence", { ["1_Pooling/config.json"] = cjson.encode(pooling) })
       local model = perigee.load(folder, { kernel = "auto" })
-      local lists, batch = model:embed(row.given.texts, { prompt = row.options.prompt, tables = true })
+      local lists, batch = model:embed(row.given.texts, {
+        prompt = row.options.prompt, dimensions = row.options.dimensions, tables = true,
+      })
       assert.are.equal(#row.given.texts, batch.count)
       for t, want in ipairs(row.answer) do
         for k, v in ipairs(want) do

@@ -352,6 +352,7 @@ describe("bytes that are no UTF-8", function()
       local tokens = model:ner(text, { aggregation = "none" })
       for _, token in ipairs(tokens) do
         assert.are.same(offsets[token.token], { token.first - 1, token.last })
+        assert.are.same(offsets[token.token], { token.start, token["end"] })
         assert.are.equal(token.text, text:sub(token.first_byte, token.last_byte))
       end
     end
@@ -390,6 +391,117 @@ describe("words", function()
   end)
 end)
 
+describe("options", function()
+  after_each(files.clean)
+
+  it("of classify: the best labels, those of a score, and all of one name", function()
+    local model = load "nli"
+    local whole = model:classify(TEXT)
+    local all = model:classify(TEXT, { top_k = 10 })
+    assert.are.equal(3, #all)
+    assert.are.same({ whole.label, whole.score }, { all[1].label, all[1].score })
+    for k, one in ipairs(all) do
+      assert.are.equal(whole.scores[one.label], one.score)
+      assert.is_true(k == 1 or one.score <= all[k - 1].score)
+    end
+    assert.are.same({ all[1], all[2] }, (model:classify(TEXT, { threshold = all[2].score })))
+    assert.are.same({ all[1] }, model:classify({ TEXT }, { threshold = all[2].score, top_k = 1 })[1])
+    assert.are.same({}, (model:classify(TEXT, { threshold = 2 })))
+    local config = cjson.decode(models.read "spec/golden/tasks/nli/config.json")
+    config.id2label, config.label2id = { ["0"] = "yes", ["1"] = "no", ["2"] = "yes" }, nil
+    local twice = perigee.load(models.variant("spec/golden/tasks/nli", { ["config.json"] = cjson.encode(config) }),
+      { kernel = "auto" })
+    local got = twice:classify(TEXT)
+    assert.are.same({ yes = whole.scores.entailment, no = whole.scores.neutral, ["yes#2"] = whole.scores.contradiction },
+      got.scores)
+    local names = {}
+    for k, one in ipairs(twice:classify(TEXT, { top_k = 3 })) do
+      names[k] = one.label
+    end
+    table.sort(names)
+    assert.are.same({ "no", "yes", "yes" }, names)
+    twice:release()
+  end)
+
+  it("of classify: the softmax of one label is refused, since it is always 1", function()
+    assert.matches("classify: apply is softmax, which is always 1 for the one label of this checkpoint; expected sigmoid or none",
+      failure(perigee.tasks.classify.run, load "cross", TEXT, { apply = "softmax" }), 1, true)
+    local logit = load("cross"):classify(TEXT, { apply = "none" }).score
+    assert.near(1 / (1 + math.exp(-logit)), load("cross"):classify(TEXT).score, 1e-15)
+    assert.are.same({ { label = "relevance", score = logit } }, (load("cross"):classify(TEXT, { apply = "none", top_k = 2 })))
+  end)
+
+  it("of zeroshot: the best labels", function()
+    local labels = { "water", "people", "the day" }
+    local all = load("nli"):zeroshot(TEXT, { labels = labels })
+    local two = load("nli"):zeroshot(TEXT, { labels = labels, top_k = 2 })
+    assert.are.same({ labels = { all.labels[1], all.labels[2] }, scores = { all.scores[1], all.scores[2] } }, two)
+  end)
+
+  it("of ner: a score, and labels to leave out; of texts alone", function()
+    local model = load "ner"
+    local all = model:ner(TEXT, { ignore_labels = {} })
+    local some, named = {}, {}
+    for _, entity in ipairs(all) do
+      some[#some + 1] = entity.score >= all[1].score and entity or nil
+      named[#named + 1] = entity.label ~= all[1].label and entity or nil
+    end
+    assert.is_true(#some < #all and #named < #all)
+    assert.are.same(some, (model:ner(TEXT, { ignore_labels = {}, threshold = all[1].score })))
+    assert.are.same(named, (model:ner(TEXT, { ignore_labels = { all[1].label } })))
+    for name, value in pairs { ignore_labels = { "O" }, threshold = 0.5 } do
+      assert.matches(("ner: %s leaves out entities of texts, but words have a tag each"):format(name),
+        failure(model.ner, model, { TEXT, { words = { "the" } } }, { [name] = value }), 1, true)
+    end
+  end)
+
+  it("of embed: only the first dimensions, of the length that the model's vectors have", function()
+    local config = { ["modules.json"] = false }
+    for _, model in ipairs { load "sentence", perigee.load(models.variant("spec/golden/tasks/sentence", config)) } do
+      local whole = model:embed({ TEXT, "no" }, { prompt = false })
+      local part = model:embed({ TEXT, "no" }, { prompt = false, dimensions = 5 })
+      assert.are.same({ 2, 5 }, part.shape)
+      for row = 1, 2 do
+        local length = 0
+        for k = 1, 5 do
+          length = length + whole[row][k] ^ 2
+        end
+        length = model:pooling().normalize and math.sqrt(length) or 1
+        for k = 1, 5 do
+          assert.near(whole[row][k] / length, part[row][k], 1e-6)
+        end
+      end
+      assert.are.same(whole:totable(), model:embed({ TEXT, "no" }, { prompt = false, dimensions = 32 }):totable())
+      assert.matches("embed: dimensions is 33, expected an integer from 1 to 32, the length of the model's vectors",
+        failure(model.embed, model, TEXT, { dimensions = 33 }), 1, true)
+    end
+  end)
+
+  it("have one name each; best is another name for top_k", function()
+    local given = { question = "what?", context = TEXT }
+    assert.are.same(load("qa"):qa(given, { top_k = 3 }), load("qa"):qa(given, { best = 3 }))
+    assert.matches("qa: top_k and best are two names of one option, expected one of them",
+      failure(perigee.tasks.qa.run, load "qa", given, { top_k = 3, best = 3 }), 1, true)
+    assert.matches('classify has no option aply, only apply, long, stride, threshold, tokens, top_k (did you mean "apply"?)',
+      failure(perigee.tasks.classify.run, load "nli", TEXT, { aply = "none" }), 1, true)
+  end)
+end)
+
+describe("a context without words", function()
+  it("has no answer: its score is 0, whatever the tokenizer makes of it", function()
+    for _, name in ipairs { "qa", "roberta-qa", "xlmr-qa" } do
+      local model = load(name)
+      local none = { answer = "", score = 0, start = 0, ["end"] = 0 }
+      for _, context in ipairs { "", "  ", "\t\n", "\194\160", "\227\128\128 \226\128\131" } do
+        assert.are.same(none, (model:qa { question = "what?", context = context }))
+        assert.are.same({ none }, (model:qa({ question = "what?", context = context }, { top_k = 3 })))
+        assert.are.same(none, (model:qa({ question = "what?", context = context }, { no_answer = true })))
+      end
+      assert.is_true(model:qa({ question = "what?", context = "é" }).score > 0)
+    end
+  end)
+end)
+
 describe("what is wrong", function()
   it("with an input or an option is named", function()
     local qa, ner, mlm, nli, cross, sentence = load "qa", load "ner", load "mlm", load "nli", load "cross", load "sentence"
@@ -414,14 +526,14 @@ describe("what is wrong", function()
       { ner, "ner", { "x", { aggregation = "all" } }, "ner: aggregation is the string 'all', expected one of" },
       { mlm, "fill", { "x" }, "fill: input 1 has no [MASK]" },
       { mlm, "fill", { { "[MASK]", "x" } }, "fill: input 2 has no [MASK]" },
-      { mlm, "fill", { "[MASK]", { targets = {} } }, "fill: targets is empty, expected a list of pieces" },
+      { mlm, "fill", { "[MASK]", { targets = {} } }, "fill: targets is empty, expected a list of texts" },
       { mlm, "fill", { "[MASK]", { targets = { "xyz" } } }, 'fill: targets[1] is "xyz", which is no piece of the vocabulary' },
       { mlm, "fill", { { words = { "x" } } }, "fill is { words = { ... } }, expected a text, a pair of texts" },
       { nli, "classify", { "x", { apply = "x" } }, "classify: apply is the string 'x', expected one of none, sigmoid, softmax" },
       { nli, "classify", { "x", { tokens = 1 } }, "classify: tokens is 1, expected an integer of at least 2" },
-      { nli, "zeroshot", { "x" }, "zeroshot: labels is nil, expected a list of names" },
-      { nli, "zeroshot", { "x", { labels = {} } }, "zeroshot: labels is an empty list, expected a list of names" },
-      { nli, "zeroshot", { "x", { labels = { 1 } } }, "zeroshot: labels[1] is 1, expected a name" },
+      { nli, "zeroshot", { "x" }, "zeroshot: labels is nil, expected a list of texts" },
+      { nli, "zeroshot", { "x", { labels = {} } }, "zeroshot: labels is empty, expected a list of texts" },
+      { nli, "zeroshot", { "x", { labels = { 1 } } }, "zeroshot: labels[1] is 1, expected a text" },
       { nli, "zeroshot", { "x", { labels = { "a" }, template = "x" } }, 'zeroshot: template is "x", expected a text with {}' },
       { nli, "zeroshot", { { { "a", "b" } }, { labels = { "a" } } }, "zeroshot: input 1 is a table, expected a text" },
       { cross, "zeroshot", { "x", { labels = { "a" } } }, 'zeroshot: none of the labels relevance begins with "entail"' },
@@ -429,11 +541,11 @@ describe("what is wrong", function()
       { cross, "rerank", { 1, { "a" } }, "rerank: the query is 1, expected a text" },
       { cross, "rerank", { "x", 1 }, "rerank: the documents are 1, expected a list of texts" },
       { cross, "rerank", { "x", { "a", 2 } }, "rerank: document 2 is 2, expected a text" },
-      { nli, "zeroshot", { "x", { labels = { "a", b = "c" } } }, "zeroshot: labels: expected a list of names, found the key b" },
+      { nli, "zeroshot", { "x", { labels = { "a", b = "c" } } }, "zeroshot: labels: expected a list of texts, found the key b" },
       { nli, "zeroshot", { "x", { labels = { "a", nil, "c" } } }, "zeroshot: labels" },
       { nli, "zeroshot", { { "a", nil, "c" }, { labels = { "a" } } }, "zeroshot: " },
       { nli, "classify", { { "a", nil, "c" } }, "classify: " },
-      { mlm, "fill", { "[MASK]", { targets = { "the", x = 1 } } }, "fill: targets: expected a list of pieces, found the key x" },
+      { mlm, "fill", { "[MASK]", { targets = { "the", x = 1 } } }, "fill: targets: expected a list of texts, found the key x" },
       { ner, "ner", { { words = { "a", b = "c" } } }, "ner: words: expected a list of strings, found the key b" },
       { ner, "ner", { { words = { "a", nil, "c" } } }, "ner: words" },
       { cross, "rerank", { "x", { "a", nil, "c" } }, "rerank: " },

@@ -135,7 +135,7 @@ function tasks.regression(set)
   return {
     units = set.texts,
     run = function(e, units)
-      return map(e:classify(units), function(answer) return answer.score end)
+      return map(e:classify(units, { apply = "none" }), function(answer) return answer.score end)
     end,
     metrics = function(answers) return by_score(answers, scores) end,
   }

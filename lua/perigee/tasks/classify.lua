@@ -1,4 +1,5 @@
 --- classify: what the sequence classification head of the checkpoint says about a text or a pair of texts.
+local inputs = require "perigee.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
 
@@ -24,44 +25,91 @@ function classify.logits(encoder, given, what, opts)
   return list, batch
 end
 
-local apply = { softmax = scores.softmax, sigmoid = scores.sigmoid, none = function(logits) return { unpack(logits) } end }
+---- Scores ------------------------------------------------------------------------------------------------------------
 
--- What makes scores of logits unless the caller says otherwise. As in the training of the reference library one label without a
--- problem_type is a regression (its pipeline would take the sigmoid).
-local DEFAULT = {
-  regression = "none", multi_label_classification = "sigmoid", single_label_classification = "softmax",
-}
+local APPLY = { softmax = scores.softmax, sigmoid = scores.sigmoid, none = function(logits) return { unpack(logits) } end }
 
-local function answer(logits, config, how)
-  if not how and config.problem == "regression" then
-    return { score = logits[1], logits = logits, label = #logits == 1 and config.labels[1] or nil }
+-- What makes scores of logits unless the caller says otherwise, as in transformers' text-classification pipeline: nothing if
+-- config.json says that it is a regression; the sigmoid if several labels may be right, or if there is one; else the softmax.
+local function default(config)
+  if config.json.problem_type == "regression" then
+    return "none"
   end
-  local list, named = apply[how or DEFAULT[config.problem]](logits), {}
-  for i, name in ipairs(config.labels) do
-    named[name] = list[i]
-  end
-  local best, score = scores.best(list)
-  return { label = config.labels[best], score = score, scores = named, logits = logits }
+  return (config.problem == "multi_label_classification" or #config.labels == 1) and "sigmoid" or "softmax"
 end
 
-local KNOWN = { long = true, tokens = true, stride = true, apply = true }
+-- How scores are made, by the name that the user gave or by default.
+local function apply_of(config, how)
+  if how == "softmax" and #config.labels == 1 then
+    error("classify: apply is softmax, which is always 1 for the one label of this checkpoint; expected sigmoid or none", 0)
+  end
+  return APPLY[how or default(config)]
+end
+
+-- Scores by label. The second label of one name is "NAME#2", so that none is lost.
+local function by_name(labels, list)
+  local named = {}
+  for i, label in ipairs(labels) do
+    local name, n = label, 1
+    while named[name] do
+      n = n + 1
+      name = ("%s#%d"):format(label, n)
+    end
+    named[name] = list[i]
+  end
+  return named
+end
+
+-- The best labels as { label =, score = }, best first: those of at least `threshold`, at most `count`.
+local function best_labels(labels, list, count, threshold)
+  local best, found = scores.keep(count or #list), {}
+  for i, score in ipairs(list) do
+    if score >= (threshold or -math.huge) then
+      best:put { value = score, label = labels[i] }
+    end
+  end
+  for k, item in ipairs(best:sorted()) do
+    found[k] = { label = item.label, score = item.value }
+  end
+  return found
+end
+
+-- The answer to one input.
+local function answer(logits, config, read, apply)
+  local list = apply(logits)
+  if read.top_k or read.threshold then
+    return best_labels(config.labels, list, read.top_k, read.threshold)
+  elseif config.json.problem_type == "regression" and not read.apply then
+    return { score = logits[1], logits = logits, label = #logits == 1 and config.labels[1] or nil }
+  end
+  local best, score = scores.best(list)
+  return { label = config.labels[best], score = score, scores = by_name(config.labels, list), logits = logits }
+end
+
+--- The options of classify, for options.read.
+classify.options = inputs.options {
+  apply = { "choice", APPLY, help = "What makes scores of logits. Default: as config.json's problem_type says" },
+  top_k = { "integer", 1, help = scores.TOP_K },
+  threshold = { "number", -math.huge, math.huge, help = scores.THRESHOLD },
+}
 
 --- model:classify(inputs, options): for each input { label =, score = its probability, scores = { label = probability },
--- logits = { ... } }. A regression has its value as score. One input (not in a list) gives one answer. Second result: the batch.
--- Options:
---   apply        what makes scores of logits: "softmax", "sigmoid", "none"; by default as config.json's problem_type says
+-- logits = { ... } }. Of labels with one name the second is "NAME#2" in scores. A regression has its value as score. One input
+-- (not in a list) gives one answer. Second result: the batch. Options:
+--   apply        what makes scores of logits: "softmax", "sigmoid", "none"; by default "none" if config.json's problem_type is
+--                regression, "sigmoid" if it is multi_label_classification or if there is one label, else "softmax"
+--   top_k        an integer of at least 1: the answer is a list of so many { label =, score = }, best first
+--   threshold    a number: the answer is such a list of the labels with at least this score; it may be empty
 --   long         what becomes of long texts: "truncate" (default), "error", "windows", whose logits' mean then counts
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common
 function classify.run(encoder, given, opts)
   options.method(encoder, "classify")
-  opts = options.check(opts, KNOWN, "classify", -2)
-  local how = opts.apply ~= nil and options.choice(opts.apply, apply, "classify: apply", -2)
-  local list, batch = classify.logits(encoder, given, "classify", {
-    forms = classify.forms, long = opts.long, tokens = opts.tokens, stride = opts.stride,
-  })
+  local read = options.read(opts, classify.options, "classify")
+  local list, batch = classify.logits(encoder, given, "classify", inputs.how(read, { forms = classify.forms }))
   local config = encoder.model.config
+  local apply = apply_of(config, read.apply)
   for i, logits in ipairs(list) do
-    list[i] = answer(logits, config, how)
+    list[i] = answer(logits, config, read, apply)
   end
   return batch.single and list[1] or list, batch
 end

@@ -116,34 +116,60 @@ local function join(vectors, batch)
   return joined
 end
 
-local KNOWN = { prompt = true, tables = true, long = true, tokens = true, stride = true }
+---- The task ----------------------------------------------------------------------------------------------------------
+
+-- The first values of each row. Frees the vectors given if there are fewer.
+local function cut(vectors, dimensions)
+  local n, width = vectors.shape[1], vectors.shape[2]
+  if not dimensions or dimensions == width then
+    return vectors
+  elseif dimensions > width then
+    vectors:release()
+    error(("embed: dimensions is %d, expected an integer from 1 to %d, the length of the model's vectors"):format(dimensions,
+      width), 0)
+  end
+  local short = tensor.new("F32", { n, dimensions })
+  local from, to = vectors:pointer(), short:pointer()
+  for row = 0, n - 1 do
+    ffi.copy(to + row * dimensions, from + row * width, dimensions * 4)
+  end
+  vectors:release()
+  return short
+end
+
+--- The options of embed, for options.read.
+embed.options = inputs.options {
+  prompt = { "other", help = "A text that goes before each, or a prompt's name in the checkpoint" },
+  tables = { "flag", default = false },
+  dimensions = { "integer", 1, help = "Only the first values of a vector, scaled to length 1 again if the model's are" },
+}
 
 --- model:embed(inputs, options): F32 [inputs][H], whose memory t:pointer() gives to FFI code; one input (not in a list) gives a
 -- vector [H]. Second result: the batch, which says what was truncated. Options:
 --   prompt     what goes before every text: the name of a prompt in config_sentence_transformers.json, or a text; false: nothing,
 --              not even that file's default. Whether its tokens are pooled is for the checkpoint to say
 --   tables     true: lists of numbers in place of a tensor
+--   dimensions only the first so many values of each vector (Matryoshka), an integer from 1 to H; they are scaled to length 1
+--              if the model's vectors are
 --   long       what becomes of long texts: "truncate" (default), "error", "windows", whose vectors' mean counts, before scaling
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common
 function embed.run(encoder, given, opts)
   options.method(encoder, "embed")
-  opts = options.check(opts, KNOWN, "embed", -2)
-  local model, as_tables = encoder.model, options.boolean(opts.tables, "embed: tables", -2)
-  local pooling, prompt = model:pooling(), prompt_of(model, opts.prompt)
-  local batch = inputs.batch(model, given, "embed", {
-    forms = embed.forms, prompt = prompt, long = opts.long, tokens = opts.tokens, stride = opts.stride,
-  })
+  local read = options.read(opts, embed.options, "embed")
+  local model = encoder.model
+  local pooling, prompt = model:pooling(), prompt_of(model, read.prompt)
+  local batch = inputs.batch(model, given, "embed", inputs.how(read, { forms = embed.forms, prompt = prompt }))
   local parts
   if prompt and pooling.skip_prompt then
     parts = pool_rest(encoder, batch, pooling.modes, tokens_of(model, prompt))
   else
     parts = encoder:run("embed", batch)
   end
-  local vectors = join(side_by_side(parts, #pooling.modes), batch)
+  local vectors = cut(join(side_by_side(parts, #pooling.modes), batch), read.dimensions)
   if pooling.normalize then
     operator.run("unit", { x = vectors, y = vectors })
   end
-  if as_tables then
+  if read.tables then
     local lists = vectors:totable()
     vectors:release()
     return batch.single and lists[1] or lists, batch

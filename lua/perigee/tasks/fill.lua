@@ -4,7 +4,6 @@
 -- each mask on its own, as in the fill-mask pipeline of the reference library.
 local inputs = require "perigee.inputs"
 local options = require "perigee.options"
-local pgee = require "perigee.ffi"
 local scores = require "perigee.tasks.scores"
 local windows = require "perigee.windows"
 
@@ -130,47 +129,38 @@ end
 
 -- Tokens of a list of pieces or words.
 local function tokens_of(tokenizer, list)
-  if list == nil then
-    return nil
-  elseif type(list) ~= "table" or #list == 0 then
-    error(("fill: targets is %s, expected a list of pieces"):format(type(list) == "table" and "empty" or pgee.describe(list)), 0)
-  end
-  options.list(list, "fill: targets: expected a list of pieces")
-  local tokens = {}
-  for i = 1, #list do
-    local piece = list[i]
-    tokens[i] = type(piece) == "string" and tokenizer:id(piece)
-    if not tokens[i] then
-      error(("fill: targets[%d] is %s, which is no piece of the vocabulary"):format(i,
-        type(piece) == "string" and ("%q"):format(piece) or pgee.describe(piece)), 0)
-    end
+  local tokens = list and {}
+  for i, piece in ipairs(list or {}) do
+    tokens[i] = tokenizer:id(piece) or error(("fill: targets[%d] is %q, which is no piece of the vocabulary"):format(i, piece), 0)
   end
   return tokens
 end
 
-local KNOWN = { best = true, targets = true, long = true, tokens = true, stride = true }
+--- The options of fill, for options.read.
+fill.options = inputs.options {
+  top_k = { "integer", 1, default = 5, help = scores.TOP_K },
+  best = { same = "top_k" },
+  targets = { "texts", help = "Only these pieces of the vocabulary" },
+}
 
 --- model:fill(texts, options): for each mask of a text, in order, a list of { token =, piece =, score =, text = the text with
 -- it }, best first. One text (not in a list) gives one list of masks. ids with masks in them have no text. A text without a
 -- mask is an error. Second result: the batch. Options:
---   best      pieces of each mask; 5
+--   top_k     pieces of each mask; 5 (best is another name for it)
 --   targets   a list of pieces: only these are looked at; scores stay what they are among all
 --   long      what becomes of long texts: "truncate" (default; that it loses a mask is an error), "error", "windows"
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common
 function fill.run(encoder, given, opts)
   options.method(encoder, "fill")
-  opts = options.check(opts, KNOWN, "fill", -2)
+  local read = options.read(opts, fill.options, "fill")
   local model = encoder.model
-  local best = options.integer(opts.best, 1, 2 ^ 31, "fill: best", -2) or 5
   encoder:runner "fill-mask" -- errors come first if there is no such head
   local tokenizer = model:tokenizer()
   if not tokenizer.mask then
     error("fill: the tokenizer has no mask token", 0)
   end
-  local targets = tokens_of(tokenizer, opts.targets)
-  local batch = inputs.batch(model, given, "fill", {
-    forms = fill.forms, keep = true, long = opts.long, tokens = opts.tokens, stride = opts.stride,
-  })
+  local targets = tokens_of(tokenizer, read.targets)
+  local batch = inputs.batch(model, given, "fill", inputs.how(read, { forms = fill.forms, keep = true }))
   local marks, rows, list = find_masks(batch, tokenizer), {}, {}
   for i, mark in ipairs(marks) do
     rows[i] = mark.token
@@ -181,7 +171,7 @@ function fill.run(encoder, given, opts)
     for r = 0, #logits - 1 do
       local mark = marks[before + r + 1]
       list[mark.input] = list[mark.input] or {}
-      table.insert(list[mark.input], describe(tokenizer, mark, best_of(pointer + r * V, V, best, targets)))
+      table.insert(list[mark.input], describe(tokenizer, mark, best_of(pointer + r * V, V, read.top_k, targets)))
     end
     logits:release()
   end)

@@ -10,6 +10,7 @@
 --   max       a word's label is that of its token with the highest probability
 -- An entity's score is the mean of its tokens' or words'. A token begins a word unless it has WordPiece's prefix of a
 -- continuation; where there is none, if there is a space before it. One that the vocabulary does not have is a word by itself.
+local inputs = require "perigee.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
 local windows = require "perigee.windows"
@@ -148,12 +149,16 @@ local function group(items)
   return list
 end
 
-local function entities(items, text, aggregation)
-  local list, spans = {}, scores.spans(text)
-  for _, item in ipairs(aggregation == "none" and items or group(items)) do
-    if item.label ~= "O" then
+local function entities(items, text, read)
+  local list, spans, ignored = {}, scores.spans(text), {}
+  for _, label in ipairs(read.ignore_labels) do
+    ignored[label] = true
+  end
+  for _, item in ipairs(read.aggregation == "none" and items or group(items)) do
+    local score = item.sum and item.sum / item.count or item.score
+    if not ignored[item.label] and score >= (read.threshold or 0) then
       local entity = spans(item.from, item.to)
-      entity.label, entity.score, entity.token = item.label, item.sum and item.sum / item.count or item.score, item.token
+      entity.label, entity.score, entity.token = item.label, score, item.token
       list[#list + 1] = entity
     end
   end
@@ -163,13 +168,13 @@ end
 ---- Inputs ------------------------------------------------------------------------------------------------------------
 
 -- The entities of a text.
-local function of_text(model, e, p, aggregation)
+local function of_text(model, e, p, read)
   local labels, tokenizer = model.config.labels, model:tokenizer()
   local items = tokens_of(e, p, labels)
-  if decide[aggregation] then
-    items = words_of(items, function(i) return continues(tokenizer, e, i) end, aggregation, labels)
+  if decide[read.aggregation] then
+    items = words_of(items, function(i) return continues(tokenizer, e, i) end, read.aggregation, labels)
   end
-  return entities(items, e.texts[1], aggregation)
+  return entities(items, e.texts[1], read)
 end
 
 -- A tag for each of `count` words: { label =, score = }. One without a token, which the tokenizer dropped or truncating did, is
@@ -188,36 +193,64 @@ local function of_words(model, e, p, aggregation, count)
   return list
 end
 
-local KNOWN = { aggregation = true, long = true, tokens = true, stride = true }
+---- The task ----------------------------------------------------------------------------------------------------------
+
 local AGGREGATIONS = { none = true, simple = true, first = true, average = true, max = true }
 
---- model:ner(texts, options): for each text a list of { label =, score =, text =, first =, last = (characters from 1, both
--- included), first_byte =, last_byte = }, in order; `token` too where tokens are told apart. For { words = { ... } } a list of
--- one { label =, score = } a word. One input (not in a list) gives one such list. Second result: the batch. Options:
---   aggregation  none, simple, first, average, max; simple. Of words given: first (default), average, max
---   long         what becomes of long texts: "truncate" (default), "error", "windows"
+-- The labels to leave out: a list of texts, which may be empty.
+local function ignored_of(list)
+  if type(list) == "table" and next(list) == nil then
+    return list
+  end
+  return options.texts(list, "ner: ignore_labels") or { "O" }
+end
+
+-- Options that are for texts alone: words have a tag each.
+local function check_words(read)
+  if read.aggregation and not decide[read.aggregation] then
+    error(("ner: words take the aggregation first, average or max, not %s"):format(read.aggregation), 0)
+  elseif read.ignore_labels or read.threshold then
+    error(("ner: %s leaves out entities of texts, but words have a tag each"):format(
+      read.threshold and "threshold" or "ignore_labels"), 0)
+  end
+end
+
+--- The options of ner, for options.read.
+ner.options = inputs.options {
+  aggregation = { "choice", AGGREGATIONS, help = "How tokens become entities. Default: simple; of words first" },
+  ignore_labels = { "other", list = true, help = "Labels to leave out. Default: O" },
+  threshold = { "number", 0, 1, help = scores.THRESHOLD },
+}
+
+--- model:ner(texts, options): for each text a list of { label =, score =, text =, start =, end = (characters from 0, end
+-- excluded), first =, last = (characters from 1, both included), first_byte =, last_byte = }, in order; `token` too where tokens
+-- are told apart. A character is a Unicode code point. For { words = { ... } } a list of one { label =, score = } a word. One
+-- input (not in a list) gives one such list. Second result: the batch. Options:
+--   aggregation    none, simple, first, average, max; simple. Of words given: first (default), average, max
+--   ignore_labels  labels that are left out, as the entities have them; { "O" }. {}: none. Not of words
+--   threshold      0 to 1: entities with a lower score are left out; 0. Not of words
+--   long           what becomes of long texts: "truncate" (default), "error", "windows"
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common
 function ner.run(encoder, given, opts)
   options.method(encoder, "ner")
-  opts = options.check(opts, KNOWN, "ner", -2)
-  local aggregation = opts.aggregation
-  if aggregation ~= nil then
-    options.choice(aggregation, AGGREGATIONS, "ner: aggregation", -2)
-  end
+  local read = options.read(opts, ner.options, "ner")
+  local words = { aggregation = read.aggregation, ignore_labels = read.ignore_labels, threshold = read.threshold }
+  read.ignore_labels, read.aggregation = ignored_of(read.ignore_labels), read.aggregation or "simple"
   local model = encoder.model
-  local parts, batch = encoder:gather("ner", given, "ner", {
-    forms = ner.forms, keep = true, long = opts.long, tokens = opts.tokens, stride = opts.stride,
-  })
+  local batch = inputs.batch(model, given, "ner", inputs.how(read, { forms = ner.forms, keep = true }))
+  for _, part in ipairs(batch.parts) do
+    if part.encoding.list then
+      check_words(words)
+    end
+  end
+  local parts = encoder:run("ner", batch)
   local logits, labels, list = parts.tags:pointer(), #model.config.labels, {}
   for input, first, last in batch:groups() do
     local e, p = probabilities(batch, logits, labels, first, last)
-    if e.list and aggregation and not decide[aggregation] then
-      parts.tags:release()
-      error(("ner: words take the aggregation first, average or max, not %s"):format(aggregation), 0)
-    elseif e.list then
-      list[input] = of_words(model, e, p, aggregation or "first", #e.list)
+    if e.list then
+      list[input] = of_words(model, e, p, words.aggregation or "first", #e.list)
     else
-      list[input] = of_text(model, e, p, aggregation or "simple")
+      list[input] = of_text(model, e, p, read)
     end
   end
   parts.tags:release()

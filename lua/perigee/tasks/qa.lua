@@ -5,6 +5,7 @@
 -- first token, which stands for "no answer", become probabilities, and a stretch is worth its first token's probability of
 -- beginning times its last one's of ending, as in the question-answering pipeline of the reference library (version 4). A stretch
 -- that several windows have counts once, with its best score; the last releases of version 4 add up what equal texts score.
+local inputs = require "perigee.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
 local windows = require "perigee.windows"
@@ -17,22 +18,17 @@ end
 
 ---- Options -----------------------------------------------------------------------------------------------------------
 
-local KNOWN = {
-  best = true, tokens = true, stride = true, longest = true, no_answer = true, whole_words = true, by = true, long = true,
-}
 local BY = { probability = true, logits = true }
 
-local function read_options(given)
-  given = options.check(given, KNOWN, "qa", -2)
-  return {
-    best = options.integer(given.best, 1, 2 ^ 31, "qa: best", -2) or 1,
-    longest = options.integer(given.longest, 1, 2 ^ 31, "qa: longest", -2) or 30,
-    no_answer = options.boolean(given.no_answer, "qa: no_answer", -2),
-    whole_words = options.boolean(given.whole_words, "qa: whole_words", -2),
-    by = given.by == nil and "probability" or options.choice(given.by, BY, "qa: by", -2),
-    long = given.long, tokens = given.tokens, stride = given.stride,
-  }
-end
+--- The options of qa, for options.read.
+qa.options = inputs.options {
+  top_k = { "integer", 1, default = 1, help = scores.TOP_K },
+  best = { same = "top_k" },
+  longest = { "integer", 1, default = 30 },
+  no_answer = { "flag", default = false, help = "\"No answer\" is one of the answers" },
+  whole_words = { "flag", default = false, help = "Answers begin and end with words, not with pieces of them" },
+  by = { "choice", BY, default = "probability", help = "What orders answers of several windows. Default: probability" },
+}
 
 ---- One window --------------------------------------------------------------------------------------------------------
 
@@ -91,9 +87,22 @@ end
 
 ---- An input ----------------------------------------------------------------------------------------------------------
 
--- What stands for "no answer": the least that any window says for it.
+-- What stands for "no answer": the least that any window says for it. If no window has a token of the context, the score is 0.
 local function null_answer(null)
-  return { answer = "", score = math.exp(null.log), logits = null.sum, value = null.value }
+  return { answer = "", start = 0, ["end"] = 0, score = math.exp(null.log), logits = null.sum, value = null.value }
+end
+
+-- Unicode's white space in UTF-8.
+local SPACES = {
+  "%s+", "\194[\133\160]", "\225\154\128", "\226\128[\128-\138\168\169\175]", "\226\129\159", "\227\128\128",
+}
+
+-- Whether a text has nothing but spaces, those of Unicode included.
+local function is_blank(text)
+  for _, space in ipairs(SPACES) do
+    text = text:gsub(space, "")
+  end
+  return text == ""
 end
 
 local function answer_of(candidate, spans)
@@ -122,11 +131,12 @@ end
 
 -- Answers to the question that sequences first to last of the batch are about.
 local function answers(batch, logits, first, last, read)
-  local e, best = batch.parts[first].encoding, scores.keep(read.best)
-  local ends, null = read.whole_words and word_ends(e) or nil, { log = 0, sum = 0, value = math.huge }
+  local e, best = batch.parts[first].encoding, scores.keep(read.top_k)
+  local ends, null = read.whole_words and word_ends(e) or nil, { log = -math.huge, value = math.huge }
+  local blank = not e.texts[2]:find "[%w%p]" and is_blank(e.texts[2])
   for s = first, last do
     local window, at = of_context(batch.parts[s]), logits + 2 * batch.starts[s - 1]
-    if window then
+    if window and not blank then
       local sum, probability = search(best, window, at, read, ends)
       local value = read.by == "probability" and sum - probability or sum
       if value < null.value then
@@ -140,18 +150,19 @@ local function answers(batch, logits, first, last, read)
   end
   if read.no_answer or #found == 0 then
     in_order(found, null_answer(null))
-    found[read.best + 1] = nil
+    found[read.top_k + 1] = nil
   end
   for _, answer in ipairs(found) do
     answer.value = nil
   end
-  return read.best == 1 and found[1] or found
+  return read.top_k == 1 and found[1] or found
 end
 
---- model:qa({ question =, context = }, options): { answer =, score =, logits = sum of the two logits, first =, last =
--- (characters of the context from 1, both included), first_byte =, last_byte = }; of a list of inputs, a list. Where there is no
--- answer it is "", without places. Options:
---   best         how many answers, best first; of more than one, each input's are a list. 1
+--- model:qa({ question =, context = }, options): { answer =, score =, logits = sum of the two logits, start =, end = (characters
+-- of the context from 0, end excluded), first =, last = (the same from 1, both included), first_byte =, last_byte = }; of a list
+-- of inputs, a list. A character is a Unicode code point. "No answer" is the answer "" with start and end 0 and without the other
+-- places. A context that is empty or has only spaces has no answer: its score is 0, and it has no logits. Options:
+--   top_k        how many answers, best first; of more than one, each input's are a list. 1 (best is another name for it)
 --   tokens       of a window with the question, at most; 384, or the model's limit if that is less
 --   stride       tokens that windows have in common; 128
 --   longest      tokens of an answer at most; 30
@@ -161,10 +172,8 @@ end
 --   long         what becomes of a long context: "windows" (default), "truncate", "error"
 function qa.run(encoder, given, opts)
   options.method(encoder, "qa")
-  local read = read_options(opts)
-  local parts, batch = encoder:gather("qa", given, "qa", {
-    forms = qa.forms, keep = true, long = read.long, tokens = read.tokens, stride = read.stride,
-  })
+  local read = options.read(opts, qa.options, "qa")
+  local parts, batch = encoder:gather("qa", given, "qa", inputs.how(read, { forms = qa.forms, keep = true }))
   local list, logits = {}, parts.spans:pointer()
   for input, first, last in batch:groups() do
     list[input] = answers(batch, logits, first, last, read)

@@ -1,5 +1,6 @@
 --- rerank: documents by how well they answer a query, as a cross-encoder judges each pair (Nogueira and Cho 2019). For
 -- checkpoints that classify pairs with one label.
+local inputs = require "perigee.inputs"
 local json = require "perigee.json"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
@@ -77,24 +78,26 @@ local function by_logit(a, b)
   return a.index < b.index
 end
 
-local KNOWN = { best = true, long = true, tokens = true, stride = true }
+--- The options of rerank, for options.read.
+rerank.options = inputs.options {
+  top_k = { "integer", 1, help = scores.TOP_K },
+  best = { same = "top_k" },
+}
 
 --- For modules: the same over a list of { query =, documents = }: a list of lists, in one batch. What that says of a pair has
 -- both, input and document.
 function rerank.many(encoder, list, opts)
   options.method(encoder, "rerank")
-  opts = options.check(opts, KNOWN, "rerank", -2)
-  local best = options.integer(opts.best, 1, 2 ^ 31, "rerank: best", -2)
+  local read = options.read(opts, rerank.options, "rerank")
   encoder:runner "classify" -- errors come first if there is no such head
   local config = encoder.model.config
   if #config.labels ~= 1 then
     error(("rerank: the checkpoint has %d labels, expected one, the score"):format(#config.labels), 0)
   end
   local apply, all, ranked = activation(config), pairs_of(list), {}
-  local parts, batch = encoder:gather("classify", all, "rerank", {
-    name = function(i) return all[i].where end,
-    cut = opts.long == "windows" and "second" or nil, long = opts.long, tokens = opts.tokens, stride = opts.stride,
-  })
+  local parts, batch = encoder:gather("classify", all, "rerank", inputs.how(read, {
+    name = function(i) return all[i].where end, cut = read.long == "windows" and "second" or nil,
+  }))
   for i = 1, #list do
     ranked[i] = {}
   end
@@ -105,7 +108,7 @@ function rerank.many(encoder, list, opts)
   parts.logits:release()
   for _, own in ipairs(ranked) do
     table.sort(own, by_logit)
-    for i = #own, (best or #own) + 1, -1 do
+    for i = #own, (read.top_k or #own) + 1, -1 do
       own[i] = nil
     end
   end
@@ -120,7 +123,7 @@ end
 --- model:rerank(query, documents, options): a list of { index = place in documents, score =, logit =, text = }, best first. The
 -- score is what sentence-transformers' CrossEncoder gives: the logit's sigmoid, unless config.json says otherwise. Second result:
 -- the batch. Options:
---   best       how many documents; all
+--   top_k      how many documents; all (best is another name for it)
 --   long       what becomes of long pairs: "truncate" (default), "error", "windows" of the document, of which the best counts
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common
 function rerank.run(encoder, query, documents, opts)

@@ -1,6 +1,10 @@
 --- Scores: what tasks make of logits.
 local scores = {}
 
+--- What a command line says about options that several tasks have.
+scores.TOP_K = "How many answers, best first. Default: of rerank and zeroshot all, of fill-mask 5, else 1"
+scores.THRESHOLD = "Only answers with at least this score"
+
 --- Probabilities of one choice among all: a list. In double; the largest logit is taken off first.
 function scores.softmax(logits)
   local most, sum, p = -math.huge, 0, {}
@@ -124,14 +128,16 @@ function scores.characters(text)
   end
 end
 
---- A function that makes of bytes first to last (from 0, last excluded) of a text { text =, first =, last = (characters from 1,
--- both included), first_byte =, last_byte = }: text:sub(first_byte, last_byte) is the text.
+--- A function that makes of bytes first to last (from 0, last excluded) of a text { text =, start =, end = (characters, that is
+-- Unicode code points, from 0, end excluded, as other libraries count), first =, last = (the same characters from 1, both
+-- included), first_byte =, last_byte = }: text:sub(first_byte, last_byte) is the text. A byte that is no UTF-8 is a character.
 function scores.spans(text)
   local characters = scores.characters(text)
   return function(from, to)
-    local first = characters(from)
+    local first, last = characters(from), characters(to)
     return {
-      text = text:sub(from + 1, to), first = first + 1, last = characters(to), first_byte = from + 1, last_byte = to,
+      text = text:sub(from + 1, to), start = first, ["end"] = last, first = first + 1, last = last, first_byte = from + 1,
+      last_byte = to,
     }
   end
 end

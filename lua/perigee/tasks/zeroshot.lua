@@ -1,6 +1,7 @@
 --- zeroshot: labels that the model was not trained on, through natural language inference (Yin et al. 2019): a label fits a text
 -- as far as the text entails "This example is LABEL.". For checkpoints that classify pairs and have a label "entailment".
 local classify = require "perigee.tasks.classify"
+local inputs = require "perigee.inputs"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local scores = require "perigee.tasks.scores"
@@ -30,29 +31,22 @@ local function places(config)
   return entails, contradicts
 end
 
-local KNOWN = { labels = true, template = true, multi = true, long = true, tokens = true, stride = true }
+--- The options of zeroshot, for options.read.
+zeroshot.options = inputs.options {
+  labels = { "texts", help = "Labels to choose from" },
+  template = { "text", default = "This example is {}.", help = "Sentence with {} in the place of a label" },
+  multi = { "flag", default = false, help = "Several labels may fit: each has a score of its own" },
+  top_k = { "integer", 1, help = scores.TOP_K },
+}
 
 local function read_options(given)
-  given = options.check(given, KNOWN, "zeroshot", -2)
-  local labels, template = given.labels, given.template
-  if template == nil then
-    template = "This example is {}."
+  local read = options.read(given, zeroshot.options, "zeroshot")
+  if not read.labels then
+    error("zeroshot: labels is nil, expected a list of texts", 0)
+  elseif not read.template:find("{}", 1, true) then
+    error(("zeroshot: template is %q, expected a text with {} in the place of the label"):format(read.template), 0)
   end
-  if type(labels) ~= "table" or #labels == 0 then
-    error(("zeroshot: labels is %s, expected a list of names"):format(
-      type(labels) == "table" and "an empty list" or pgee.describe(labels)), 0)
-  end
-  options.list(labels, "zeroshot: labels: expected a list of names")
-  for i = 1, #labels do
-    if type(labels[i]) ~= "string" then
-      error(("zeroshot: labels[%d] is %s, expected a name"):format(i, pgee.describe(labels[i])), 0)
-    end
-  end
-  if type(template) ~= "string" or not template:find("{}", 1, true) then
-    error(('zeroshot: template is %s, expected a text with {} in the place of the label'):format(
-      type(template) == "string" and ("%q"):format(template) or pgee.describe(template)), 0)
-  end
-  return { labels = labels, template = template, multi = options.boolean(given.multi, "zeroshot: multi", -2), given = given }
+  return read
 end
 
 -- One pair for each text and label.
@@ -85,7 +79,8 @@ local function judge(list, first, read, entails, contradicts)
   return (read.multi or #read.labels == 1) and entailments or scores.softmax(entailments)
 end
 
-local function sorted(labels, list)
+-- The `count` best labels and their scores, best first.
+local function sorted(labels, list, count)
   local order, answer = {}, { labels = {}, scores = {} }
   for i = 1, #labels do
     order[i] = i
@@ -96,8 +91,8 @@ local function sorted(labels, list)
     end
     return a < b
   end)
-  for i, from in ipairs(order) do
-    answer.labels[i], answer.scores[i] = labels[from], list[from]
+  for i = 1, math.min(count or #order, #order) do
+    answer.labels[i], answer.scores[i] = labels[order[i]], list[order[i]]
   end
   return answer
 end
@@ -107,6 +102,7 @@ end
 -- label. Options:
 --   labels     names to choose from
 --   template   the sentence that a label makes, with {} in its place; "This example is {}."
+--   top_k      how many labels; all
 --   multi      false: one label fits, the scores add up to 1. true: each for itself, entailment against contradiction
 --   long       what becomes of long texts, never of labels: "truncate" (default), "error", "windows"
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common
@@ -119,12 +115,12 @@ function zeroshot.run(encoder, given, opts)
   encoder:runner "classify" -- errors come first if there is no such head
   local entails, contradicts = places(encoder.model.config)
   local texts = single and { given } or given
-  local list, batch = classify.logits(encoder, pairs_of(texts, read), "zeroshot", {
+  local list, batch = classify.logits(encoder, pairs_of(texts, read), "zeroshot", inputs.how(read, {
     name = function(i)
       return ("zeroshot: input %d, label %d"):format(math.floor((i - 1) / #read.labels) + 1, (i - 1) % #read.labels + 1)
     end,
-    cut = "first", long = read.given.long, tokens = read.given.tokens, stride = read.given.stride,
-  })
+    cut = "first",
+  }))
   for _, report in ipairs { batch.truncated, batch.windows } do
     for _, entry in ipairs(report) do
       entry.input, entry.label = math.floor((entry.input - 1) / #read.labels) + 1, (entry.input - 1) % #read.labels + 1
@@ -132,7 +128,7 @@ function zeroshot.run(encoder, given, opts)
   end
   local answers = {}
   for i = 1, #texts do
-    answers[i] = sorted(read.labels, judge(list, (i - 1) * #read.labels, read, entails, contradicts))
+    answers[i] = sorted(read.labels, judge(list, (i - 1) * #read.labels, read, entails, contradicts), read.top_k)
   end
   return single and answers[1] or answers, batch
 end
