@@ -1,5 +1,6 @@
 # Perigee. There is no configure step; `make help` lists what there is to make.
-VERSION := 0.1.0
+# The version stands in the header. Its first number is that of the SONAME.
+VERSION := $(shell sed -n 's/^\#define PGEE_VERSION "\(.*\)"/\1/p' engine/perigee.h)
 BUILD   := build
 OPT     := -O2
 PREFIX  := /usr/local
@@ -19,10 +20,10 @@ ONEDNN := $(firstword $(wildcard build/deps/onednn/include/oneapi/dnnl/dnnl.h /u
 ifneq ($(filter build/%,$(ONEDNN)),)
 DEFS_onednn := -isystem build/deps/onednn/include -DPGEE_HAVE_ONEDNN -DPGEE_ONEDNN_PATH='"$(abspath build/deps/onednn/lib/libdnnl.so.3)"'
 else ifneq ($(ONEDNN),)
-SONAME := $(shell readelf -d "$$($(CC) -print-file-name=libdnnl.so)" 2> /dev/null | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
-DEFS_onednn := -DPGEE_HAVE_ONEDNN -DPGEE_ONEDNN_PATH='"$(or $(SONAME),libdnnl.so.3)"'
+SONAME_onednn := $(shell readelf -d "$$($(CC) -print-file-name=libdnnl.so)" 2> /dev/null | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
+DEFS_onednn := -DPGEE_HAVE_ONEDNN -DPGEE_ONEDNN_PATH='"$(or $(SONAME_onednn),libdnnl.so.3)"'
 endif
-DEFS_version := -DPGEE_VERSION='"$(VERSION)"' -I$(BUILD)/gen
+DEFS_version := -I$(BUILD)/gen
 
 WARN  := -Wall -Wextra -Wshadow -Wvla
 FLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -ffp-contract=off -fPIC -fvisibility=hidden -pthread $(WARN) $(CFLAGS)
@@ -37,6 +38,7 @@ OBJECTS := $(SOURCES:%.c=$(BUILD)/obj/%.o)
 SPECOBJ := $(SUPPORT:%.c=$(BUILD)/obj/%.o)
 HARDOBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard spec/support/hard_*.c))
 LIB     := $(BUILD)/libperigee.so
+SONAME  := libperigee.so.$(firstword $(subst ., ,$(VERSION)))
 SPECLIB := $(BUILD)/libperigee_spec.so
 
 LUAJIT := luajit
@@ -45,7 +47,7 @@ SPEC   := spec
 MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 QUIET  := $(if $(V),,@)
 
-.PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run install clean help FORCE
+.PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run debian13 install uninstall clean help FORCE
 .PHONY: differential bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills embed embed-host spark
 .DELETE_ON_ERROR:
 
@@ -81,7 +83,7 @@ deps:
 
 $(LIB): $(OBJECTS) $(BUILD)/files
 	@echo "  LINK $@"
-	$(QUIET)$(CC) $(SHARED) -Wl,-soname,libperigee.so.0 $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@.new $(LIBS) && mv $@.new $@
+	$(QUIET)$(CC) $(SHARED) -Wl,-soname,$(SONAME) $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@.new $(LIBS) && mv $@.new $@
 
 # The same objects and spec/support's, so that specs reach what the library hides.
 speclib: $(SPECLIB)
@@ -114,7 +116,7 @@ $(BUILD)/flags $(BUILD)/files: FORCE
 # ---- Checks -----------------------------------------------------------------------------------------------------------
 
 C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/tokenizer kernels kernels/* spec/support recipes/embed))
-LUA_FILES := $(wildcard lua recipes spec .busted .luacheckrc)
+LUA_FILES := $(wildcard lua recipes recipes/perigee spec .busted .luacheckrc)
 
 ## make lint             luacheck, cppcheck, clang-format, shellcheck; gcc and clang with -Werror
 lint:
@@ -158,6 +160,10 @@ tsan-run: $(BUILD)/hard_threads
 $(BUILD)/hard_threads: $(OBJECTS) $(BUILD)/obj/spec/support/hard_threads.o
 	@echo "  LINK $@"
 	$(QUIET)$(CC) $(CFLAGS) $^ -o $@ $(LIBS)
+
+## make debian13         builds and tests in a Debian 13 (gcc 14) of its own, as root: run it every week. SPEC=spec/kernels some specs
+debian13:
+	sh .ci/debian13 $(SPEC)
 
 ## make exact            the golden digests over builds by gcc and clang, -O1 to -O3: INT8 has one answer
 EXACT := $(foreach cc,gcc clang,$(foreach opt,O1 O2 O3,exact-$(cc)-$(opt)))
@@ -254,7 +260,7 @@ embed:
 embed-host: $(BUILD)/embed/host
 $(BUILD)/embed/host: recipes/embed/host.c $(LIB)
 	@mkdir -p $(@D)
-	@ln -sf ../libperigee.so $(@D)/libperigee.so.0
+	@ln -sf ../libperigee.so $(@D)/$(SONAME)
 	@echo "  LINK $@"
 	$(QUIET)$(CC) -std=c11 -D_GNU_SOURCE $(OPT) -g -pthread $(WARN) $(CFLAGS) -isystem /usr/include/luajit-2.1 -Iengine $< -o $@ \
 	  -L$(BUILD) -lperigee -lluajit-5.1 -lm -Wl,-rpath,'$$ORIGIN'
@@ -271,18 +277,17 @@ build/spark/installed: spec/support/spark.txt
 
 # ---- Installation -----------------------------------------------------------------------------------------------------
 
-# Names pass through the environment, so that they may have spaces in them.
-install: export TO := $(DESTDIR)$(PREFIX)
+# PREFIX and DESTDIR pass through the environment, so that they may have any character in them.
+install uninstall: export PREFIX := $(PREFIX)
+install uninstall: export DESTDIR := $(DESTDIR)
 
 ## make install          to PREFIX=/usr/local, below DESTDIR if set
 install: $(LIB)
-	install -D -m 755 $(LIB) "$$TO/lib/libperigee.so.$(VERSION)"
-	ln -sf libperigee.so.$(VERSION) "$$TO/lib/libperigee.so.0"
-	ln -sf libperigee.so.0 "$$TO/lib/libperigee.so"
-	install -D -m 644 engine/perigee.h "$$TO/include/perigee.h"
-	find lua/perigee -name '*.lua' -exec sh -ec 'for f; do install -D -m 644 "$$f" "$$TO/share/lua/5.1/$${f#lua/}"; done' sh {} +
-	find recipes -type f ! -perm -u+x -exec sh -ec 'for f; do install -D -m 644 "$$f" "$$TO/share/perigee/$$f"; done' sh {} +
-	find recipes -type f -perm -u+x -exec sh -ec 'for f; do install -D -m 755 "$$f" "$$TO/share/perigee/$$f"; done' sh {} +
+	sh .ci/install $(LIB) $(VERSION)
+
+## make uninstall        removes what `make install` put into PREFIX, below DESTDIR if set
+uninstall:
+	sh .ci/install --remove
 
 ## make clean            removes what was built; `rm -r build` also what was downloaded
 clean:

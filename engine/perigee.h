@@ -19,6 +19,10 @@
 #ifndef PERIGEE_H
 #define PERIGEE_H
 #include <stdint.h>
+
+/* The only place of the version; the first number is that of the SONAME, libperigee.so.0. */
+#define PGEE_VERSION "0.1.0"
+
 #pragma GCC visibility push(default)
 
 /* ---- Status and version ------------------------------------------------------------------------------------------- */
@@ -35,7 +39,7 @@ enum {
 
 /* What the last failure on this thread was about. Never NULL; valid until this thread's next failure. */
 const char *pgee_message(void);
-/* "0.1.0" */
+/* PGEE_VERSION of the library that is loaded. */
 const char *pgee_version(void);
 /* The text of this header, as the FFI takes it. */
 const char *pgee_header(void);

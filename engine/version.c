@@ -1,4 +1,4 @@
-/* version.c: what the library says about itself. Both texts come from the Makefile. */
+/* version.c: what the library says about itself. The Makefile makes header.inc of perigee.h. */
 #include "perigee.h"
 
 const char *pgee_version(void) { return PGEE_VERSION; }

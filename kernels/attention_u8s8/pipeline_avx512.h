@@ -30,8 +30,7 @@
       c##i##0 = _mm512_max_epi32(c##i##0, c##i##2); \
     if (n > 3)                                      \
       c##i##0 = _mm512_max_epi32(c##i##0, c##i##3); \
-    if (!first)                                     \
-      c##i##0 = _mm512_max_epi32(c##i##0, most[i]); \
+    c##i##0 = _mm512_max_epi32(c##i##0, most[i]);   \
   }
 #define KEEP(i) \
   if (i < m)    \
@@ -48,10 +47,10 @@
   x0 = f(x0, _mm512_shuffle_i32x4(x0, x0, 0xB1));                                 \
   x0 = _mm512_shuffle_i32x4(x0, x0, 0x08)
 
-/* A strip of scores; top: NULL, or, at the last one, the largest of each row. m and n, registers of columns, are constants in each
- * copy. */
-INLINE void score_strip(int32_t *c, int64_t ldc, vec *most, int first, int32_t *top, const int32_t *start, const uint8_t *a,
-                        int64_t lda, const int8_t *b, int64_t groups, const int m, const int n) {
+/* A strip of scores; most: of each row, the largest of the strips before, by lanes; top: NULL, or, at the last one, the largest of
+ * each row. m and n, registers of columns, are constants in each copy. */
+INLINE void score_strip(int32_t *c, int64_t ldc, vec *most, int32_t *top, const int32_t *start, const uint8_t *a, int64_t lda,
+                        const int8_t *b, int64_t groups, const int m, const int n) {
   vec s0 = vec_load(start), s1 = n > 1 ? vec_load(start + 16) : s0;
   vec s2 = n > 2 ? vec_load(start + 32) : s0, s3 = n > 3 ? vec_load(start + 48) : s0;
   EACH_ROW(START);
@@ -73,11 +72,10 @@ INLINE void score_strip(int32_t *c, int64_t ldc, vec *most, int first, int32_t *
 
 /* Scores of m queries from t on; top: the largest of each. */
 INLINE void score_rows(const attention_u8s8 *a, const parts *s, int64_t t, int32_t *top, const int m) {
-  vec most[6];
+  vec least = _mm512_set1_epi32(INT32_MIN), most[6] = {least, least, least, least, least, least};
   const uint8_t *q = a->q + t * a->ld;
   int64_t panel = packed_groups(a->D) * GROUP, groups = groups_of(a->D), ld = row_of(a->S), k = 0;
-#define STRIP(n, top) \
-  score_strip(s->scores + k, ld, most, k == 0, top, s->start + k, q, a->ld, s->keys + k / 64 * panel, groups, m, n)
+#define STRIP(n, top) score_strip(s->scores + k, ld, most, top, s->start + k, q, a->ld, s->keys + k / 64 * panel, groups, m, n)
   for (; k + 48 < a->S; k += 64)
     STRIP(4, k + 64 < a->S ? NULL : top);
   switch ((a->S - k + 15) / 16) {

@@ -8,7 +8,8 @@ local bit = require "bit"
 
 local files = { made = {} }
 
-local function put(path, bytes)
+--- Writes a file, and returns its path. It is not removed by clean.
+function files.put(path, bytes)
   local file = assert(io.open(path, "wb"))
   assert(file:write(bytes))
   assert(file:close())
@@ -18,7 +19,7 @@ end
 function files.write(bytes)
   local path = os.tmpname()
   table.insert(files.made, path)
-  return put(path, bytes)
+  return files.put(path, bytes)
 end
 
 --- contents: bytes by name.
@@ -32,7 +33,7 @@ function files.folder(contents)
     if inner then
       assert(os.execute(("mkdir -p %s/%s"):format(dir, inner)) == 0)
     end
-    put(dir .. "/" .. name, bytes)
+    files.put(dir .. "/" .. name, bytes)
   end
   return dir
 end
