@@ -85,7 +85,8 @@ local function calibration(model, set, args)
     files[1] = common.CALIBRATION
   end
   own.plain = true
-  local chosen, counts = evaluate.sample(evaluate.read(files, own), args.samples, set, model.task == "embed")
+  local from, single = evaluate.read(files, own), model.task == "embed"
+  local chosen, counts = evaluate.sample(from, args.samples, set, single), evaluate.candidates(from, set, single)
   return chosen, ("%d of %d inputs of %s%s"):format(#chosen, counts.all, table.concat(files, ", "),
     counts.out > 0 and (", without %d that are judged by"):format(counts.out) or "")
 end

@@ -35,7 +35,7 @@ function definitions.names()
 end
 
 --- Makes checkpoints of that model_type known to perigee.load; one that was known is replaced, with nil it is forgotten. Other
--- fields of the definition are its own.
+-- fields of the definition are its own, but one whose name is nearly that of a field above is an error: it is misspelt.
 function definitions.register(model_type, definition)
   if type(model_type) ~= "string" or model_type == "" then
     error("register_model: model_type is " .. json.describe(model_type) .. ", expected what config.json says, a string", 2)
@@ -49,6 +49,13 @@ function definitions.register(model_type, definition)
     local value = definition[field]
     if type(value) ~= expected and (value ~= nil or NEEDED[field]) then
       error(("register_model: %s of %q is %s, expected a %s"):format(field, model_type, json.describe(value), expected), 2)
+    end
+  end
+  for field in pairs(definition) do
+    local near = type(field) == "string" and not FIELDS[field] and nearest.word(field, options.names(FIELDS))
+    if near then
+      error(("register_model: %q has a field %s, which is none of a definition's (did you mean %q?); fields of its own need "
+        .. "other names"):format(model_type, field, near), 2)
     end
   end
   known[model_type] = definition

@@ -133,6 +133,14 @@ local function check_set(set, what)
   end
 end
 
+local function check_sample(what, from, without, single)
+  check_set(from, what)
+  if without ~= nil then
+    check_set(without, what)
+  end
+  options.boolean(single, ("evaluate.%s: single"):format(what), -2)
+end
+
 ---- Labelled files ----------------------------------------------------------------------------------------------------
 
 --- The set of a labelled file, or of several: tables (TSV, CSV, JSON lines) of texts or pairs with labels or scores, questions
@@ -145,11 +153,20 @@ end
 
 --- sample(from, count, without, single): up to `count` inputs of a set to calibrate on, evenly over it. without: a set that the
 -- model is judged by, whose inputs are left out, or nil. single: pairs as two texts, which is what a model of vectors is given.
--- Returns a list; an error if nothing is left.
-function evaluate.sample(from, ...)
-  raise(check_set, from, "sample")
-  local list, counts = raise(sample, from, ...)
-  return list, counts
+-- Returns a list, which model:calibrate takes; an error if nothing is left.
+function evaluate.sample(from, count, without, single)
+  raise(check_sample, "sample", from, without, single)
+  raise(options.given, count, "evaluate.sample: count", "an integer of at least 1")
+  raise(options.integer, count, 1, 2 ^ 31, "evaluate.sample: count", -2)
+  local list = raise(sample.take, from, count, without, single)
+  return list
+end
+
+--- candidates(from, without, single): what sample chooses from: { all = how many inputs, out = how many are left out }.
+function evaluate.candidates(from, without, single)
+  raise(check_sample, "candidates", from, without, single)
+  local list, out = raise(sample.candidates, from, without, single)
+  return { all = #list, out = out }
 end
 
 ---- Judging -----------------------------------------------------------------------------------------------------------

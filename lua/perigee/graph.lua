@@ -16,7 +16,13 @@ Graph.__index = Graph
 
 --- An empty graph.
 function Graph.new()
-  return setmetatable({ nodes = {}, outputs = {} }, Graph)
+  return setmetatable({ nodes = {}, outputs = {}, uses = {} }, Graph)
+end
+
+--- A name that no other use has: the second use of a name is "NAME#2". uses: { name = how often it was used }, counted up.
+function Graph.unique(uses, name)
+  uses[name] = (uses[name] or 0) + 1
+  return uses[name] == 1 and name or ("%s#%d"):format(name, uses[name])
 end
 
 --- Appends a node and returns it.
@@ -58,13 +64,15 @@ function Graph:embed(tables)
 end
 
 --- x W^T + b. part: { name =, weight = parameter [N][K], bias = parameter [N] or nil }. A linear holds a list of parts, so
--- that several that read one input can be stacked.
+-- that several that read one input can be stacked. Of linears that share a part the second is called "NAME#2": each reads an
+-- input of its own, which has its own statistics and settings.
 function Graph:linear(x, part)
   local N, K = part.weight.shape[1], part.weight.shape[2]
   if K ~= x.width then
     error(("linear %s takes %d features, its input has %d"):format(part.name, K, x.width), 2)
   end
-  return self:push { op = "linear", inputs = { x }, rows = x.rows, width = N, parts = { part } }
+  local own = { name = Graph.unique(self.uses, part.name), weight = part.weight, bias = part.bias, in_place = part.in_place }
+  return self:push { op = "linear", inputs = { x }, rows = x.rows, width = N, parts = { own } }
 end
 
 --- softmax(q k^T / sqrt(D) + bias) v for each sequence and head. bias, nil for none, depends on the distance d from the query to

@@ -52,6 +52,14 @@ function M.integer(value, least, most, what, level)
   return value
 end
 
+--- `value` unless it is nil, which is an error that names it and blames nobody.
+function M.given(value, what, expected)
+  if value == nil then
+    error(("%s is nil, expected %s"):format(what, expected), 0)
+  end
+  return value
+end
+
 --- A number from least to most, or nil; else an error that names it.
 function M.number(value, least, most, what, level)
   if value ~= nil and not (type(value) == "number" and value >= least and value <= most) then

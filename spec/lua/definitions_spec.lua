@@ -69,6 +69,10 @@ describe("register_model", function()
     refuses('check of "mine" is missing, expected a function', "mine", { encoder = encoder.encoder })
     refuses('encoder of "mine" is missing, expected a function', "mine", { check = encoder.check })
     refuses('fill of "mine" is true, expected a function', "mine", { check = print, encoder = print, fill = true })
+    refuses('"mine" has a field clasifier, which is none of a definition\'s (did you mean "classifier"?)', "mine",
+      { check = print, encoder = print, clasifier = print })
+    refuses('"mine" has a field tag, which is none of a definition\'s (did you mean "tags"?)', "mine",
+      { check = print, encoder = print, tag = print })
     refuses('prefix of "mine" is 1, expected a string', "mine", { check = print, encoder = print, prefix = 1 })
   end)
 
@@ -142,6 +146,54 @@ describe("register_model", function()
       local x = bert.embeddings(g, config, weights)
       return g:attention(x, x, x, 4, { table = weights:table("embeddings.word_embeddings.weight", 97, 64) })
     end }, hidden)
+  end)
+
+  it("takes layers that share their weights: each use has a name, statistics and settings of its own", function()
+    local bert = require "perigee.models.bert"
+    local names = {} -- layer 1 has the tensors of layer 0
+    for key, value in pairs(bert.names) do
+      names[key] = value
+    end
+    names.layer = "encoder.layer.0."
+    local definition = { prefix = "bert", check = bert.check, encoder = function(g, config, weights)
+      return bert.layers(g, config, weights, bert.embeddings(g, config, weights), names)
+    end }
+    perigee.register_model("mine", definition)
+    local shared = perigee.load(reconfigured("gelu", '"model_type": "bert"', '"model_type": "mine"'), { kernel = "auto" })
+    local copied = perigee.load(rewritten("gelu", function(tensors)
+      for name, t in pairs(tensors) do
+        local twin = name:gsub("encoder%.layer%.0%.", "encoder.layer.1.")
+        tensors[twin] = tensors[twin] and t
+      end
+    end), { kernel = "auto" })
+    local inputs = {}
+    for i = 1, 8 do
+      inputs[i] = { ids = { i, i + 9, 2 * i, 50 + i } }
+    end
+    local function quantize(model, settings)
+      settings.stats = model:calibrate(inputs, { progress = false })
+      return model:quantize(settings)
+    end
+    assert.same(copied:hidden(inputs):totable(), shared:hidden(inputs):totable())
+    local a, b = quantize(shared, {}), quantize(copied, {})
+    assert.same(b:hidden(inputs):totable(), a:hidden(inputs):totable())
+    local rows, seen = a:explain().rows, {}
+    for i, row in ipairs(rows) do
+      assert.is_nil(seen[row.name], row.name)
+      seen[row.name] = true
+      local twin = b:explain().rows[i]
+      assert.same({ twin.scale, twin.zero, twin.sqnr }, { row.scale, row.zero, row.sqnr }, row.name)
+    end
+    assert.is_true(seen["encoder.layer.0.attention.self.qkv#2"] and seen["encoder.layer.0.output.dense#2"])
+    assert.equal("encoder.layer.0.attention.self#2", a:explain().attention[2].name)
+    a:set("encoder.layer.0.output.dense#2", { alpha = 0.3 })
+    b:set("encoder.layer.1.output.dense", { alpha = 0.3 })
+    a:set("encoder.layer.0.attention.self.query#2", { skip = true })
+    b:set("encoder.layer.1.attention.self.query", { skip = true })
+    assert.same(b:hidden(inputs):totable(), a:hidden(inputs):totable())
+    local path = files.folder {} .. "/model"
+    a:save(path)
+    assert.same(a:hidden(inputs):totable(), perigee.open(path):hidden(inputs):totable())
   end)
 
   it("replaces what was known, and forgets it again", function()

@@ -315,8 +315,10 @@ describe("labelled files", function()
 
   it("give inputs to calibrate on, evenly, without those that a model is judged by", function()
     local from, judged = read "a\tx\nb\ty\nc\tz\nd\tw\ne\tv\n", read "c\tx\n"
-    local list, counts = evaluate.sample(from, 2, judged)
-    assert.are.same({ { "a", "d" }, { all = 4, out = 1 } }, { list, counts })
+    assert.are.same({ { { "a", "d" } }, { all = 4, out = 1 } }, { { evaluate.sample(from, 2, judged) },
+      evaluate.candidates(from, judged) })
+    local model = perigee.load(models.path "embedder")
+    assert.are.equal(2, model:calibrate(evaluate.sample(from, 2, judged)).texts)
     assert.are.same({ "a", "b" }, (evaluate.sample(read "a\tb\t1\n", 9, nil, true)))
     assert.are.same({ { question = "r", context = "d" } }, (evaluate.sample({ texts = {
       { question = "q", context = "c" }, { question = "r", context = "d" } }, labels = {} }, 9, { texts = {

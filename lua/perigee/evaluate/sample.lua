@@ -22,9 +22,10 @@ local function inputs_of(set, single)
   return list
 end
 
---- Up to `count` inputs of `from`. without: a set whose inputs are left out, or nil. Returns the list, and { all = how many there
--- were to choose from, out = how many were left out }.
-return function(from, count, without, single)
+local sample = {}
+
+--- The inputs of `from` without those of `without`, a set or nil: a list. Second result: how many were left out.
+function sample.candidates(from, without, single)
   local judged, list, out = {}, {}, 0
   for _, input in ipairs(without and inputs_of(without, single) or {}) do
     judged[key(input)] = true
@@ -39,9 +40,16 @@ return function(from, count, without, single)
   if #list == 0 then
     error(("%s: all of it is what the model is judged by; calibrate on another file"):format(from.path), 0)
   end
-  local chosen = {}
+  return list, out
+end
+
+--- Up to `count` of these, evenly over them: a list.
+function sample.take(from, count, without, single)
+  local list, chosen = sample.candidates(from, without, single), {}
   for i = 1, math.min(count, #list) do
     chosen[i] = list[math.floor((i - 1) * #list / math.min(count, #list)) + 1]
   end
-  return chosen, { all = #list, out = out }
+  return chosen
 end
+
+return sample

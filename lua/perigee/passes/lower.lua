@@ -51,7 +51,7 @@ function lower.packed_f32(memo, parts)
   end
   local names = {}
   for i, part in ipairs(parts) do
-    names[i] = part.name
+    names[i] = part.weight.name -- linears that share weights share the packed ones
   end
   return memo:get("packed f32 " .. table.concat(names, "+"), function()
     return packed.new(smooth.weights(parts), { dtype = "f32" })

@@ -5,12 +5,25 @@
 -- name. One that feeds several has what their names begin with and the initials of the rest: query, key and value of
 -- "encoder.layer.0.attention.self" read the site "encoder.layer.0.attention.self.qkv". An attention is no site, but is observed,
 -- too: its queries, keys and values. It gets `name`, what those linears' names begin with: "encoder.layer.0.attention.self".
+--
+-- Names are unique. Of linears that share a weight the second is "NAME#2" (graph.lua); of sites and attentions that would have
+-- one name the second likewise.
+local Graph = require "perigee.graph"
+
 local sites = {}
 
-local function name_of(linears)
-  if #linears == 1 then
-    return linears[1]
+-- The linears' names without "#2" at their ends.
+local function plain(linears)
+  local list = {}
+  for i, name in ipairs(linears) do
+    list[i] = name:gsub("#%d+$", "")
   end
+  return list
+end
+
+-- What several linears' names begin with, and the initials of the rest.
+local function name_of(linears)
+  linears = plain(linears)
   local parent = linears[1]:match "^(.*%.)" or ""
   local initials = {}
   for i, name in ipairs(linears) do
@@ -25,10 +38,24 @@ local function name_of(linears)
   return parent .. table.concat(initials)
 end
 
+-- Gives the graph's sites and attentions their names.
+local function name_all(graph)
+  local uses = {}
+  for _, site in ipairs(sites.list(graph)) do
+    site.name = #site.linears == 1 and site.linears[1] or Graph.unique(uses, name_of(site.linears))
+  end
+  for _, node in ipairs(graph.nodes) do
+    if node.op == "attention" and node.inputs[1].site then
+      node.name = Graph.unique(uses, node.inputs[1].site.name:match "^(.*)%." or "attention")
+    end
+  end
+  return graph
+end
+
 --- The graph with the sites found.
 function sites.find(graph)
   local by_input = {}
-  return graph:rewrite(function(_, node)
+  return name_all(graph:rewrite(function(_, node)
     if node.op == "linear" and not node.head then
       local input = node.inputs[1]
       local site = by_input[input] or { linears = {}, width = input.width }
@@ -36,12 +63,9 @@ function sites.find(graph)
       for _, part in ipairs(node.parts) do
         table.insert(site.linears, part.name)
       end
-      site.name = name_of(site.linears)
       node.site = site
-    elseif node.op == "attention" and node.inputs[1].site then
-      node.name = node.inputs[1].site.name:match "^(.*)%." or "attention"
     end
-  end)
+  end))
 end
 
 --- The graph's sites in order.
