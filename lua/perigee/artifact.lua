@@ -21,7 +21,7 @@ local pgee = require "perigee.ffi"
 local plan = require "perigee.plan"
 local safetensors = require "perigee.safetensors"
 local ffi = require "ffi"
-local raise = pgee.raise
+local raise, error = pgee.raise, pgee.error
 
 local artifact = { FORMAT = 1 }
 

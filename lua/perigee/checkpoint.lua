@@ -432,7 +432,7 @@ end
 -- Blames the caller of the function that calls this.
 local function check_folder(dir)
   if type(dir) ~= "string" or dir == "" or dir:find "%z" then
-    error("the checkpoint is " .. json.describe(dir) .. ", expected the path of a folder", pgee.blame(2))
+    error("the checkpoint is " .. json.describe(dir) .. ", expected the path of a folder", pgee.blame())
   end
 end
 

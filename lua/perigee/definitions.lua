@@ -13,6 +13,7 @@
 local json = require "perigee.json"
 local nearest = require "perigee.nearest"
 local options = require "perigee.options"
+local error = require("perigee.ffi").error
 
 local definitions = {}
 

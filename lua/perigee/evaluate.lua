@@ -18,7 +18,7 @@ local sample = require "perigee.evaluate.sample"
 local squad = require "perigee.evaluate.squad"
 local tasks = require "perigee.evaluate.tasks"
 local tensor = require "perigee.tensor"
-local C, raise = pgee.C, pgee.raise
+local C, raise, error = pgee.C, pgee.raise, pgee.error
 
 local evaluate = {}
 

@@ -119,28 +119,37 @@ function M.is_own(info)
   return own ~= nil and info.source:sub(1, 1) == "@" and plain(info.source):sub(1, #plain(own)) == plain(own)
 end
 
---- Raises the library's message unless `status` is PGEE_OK. Blames the caller of the function that calls check; level 2 blames
--- that one's caller, and so on; nobody if that is one of these modules, whose caller will say where. (A tail call `return
--- check(...)` would lose a level.)
-function M.check(status, level)
-  if status ~= 0 then
-    error(ffi.string(C.pgee_message()), M.blame((level or 1) + 1))
+--- The level by which a function gives error to blame the line that called these modules: the innermost one outside of them. 0,
+-- nobody, if these modules called a function in protected mode on the way: they catch the error and say more, or raise it again.
+function M.blame()
+  for level = 2, math.huge do
+    local frame = debug.getinfo(level, "Sf")
+    if not frame or frame.func == pcall or frame.func == xpcall then
+      return 0
+    elseif frame.what ~= "C" and not M.is_own(frame) then
+      return level - 1
+    end
   end
 end
 
---- The level that a function gives error to blame its caller (1), that one's caller (2) and so on: 0, nobody, if that is one of
--- these modules.
-function M.blame(level)
-  local blamed = debug.getinfo(level + 2, "S")
-  return blamed and M.is_own(blamed) and 0 or level + 1
+--- Lua's error for these modules: blames the line that called them, as blame says; level 0 blames nobody. (A tail call, `return
+-- f(...)`, leaves no line to blame.)
+function M.error(message, level)
+  error(message, level == 0 and 0 or M.blame())
 end
 
---- f(...), up to two results. Errors, which name no place of their own, blame the caller of the function that calls this, which
--- must not be by a tail call, as blame does.
+--- Raises the library's message unless `status` is PGEE_OK. Blames as error does.
+function M.check(status)
+  if status ~= 0 then
+    M.error(ffi.string(C.pgee_message()))
+  end
+end
+
+--- f(...), up to two results. Errors, which name no place of their own, blame the line that called these modules.
 function M.raise(f, ...)
   local ok, result, second = pcall(f, ...)
   if not ok then
-    error(result, M.blame(2))
+    M.error(result)
   end
   return result, second
 end
@@ -195,16 +204,16 @@ function M.class(name, ctype, free, metatable)
 
   function class.handle(x, what, level)
     if not ffi.istype(object, x) then
-      error(("%s is %s, expected a %s"):format(what or name, M.describe(x), name), (level or 1) + 2)
+      M.error(("%s is %s, expected a %s"):format(what or name, M.describe(x), name), (level or 1) + 2)
     elseif x.handle == nil then
-      error(("%s: this %s was released"):format(what or name, name), (level or 1) + 2)
+      M.error(("%s: this %s was released"):format(what or name, name), (level or 1) + 2)
     end
     return x.handle
   end
 
   function class.release(x)
     if not ffi.istype(object, x) then
-      error(("release: %s is %s, expected a %s"):format(name, M.describe(x), name), 3)
+      M.error(("release: %s is %s, expected a %s"):format(name, M.describe(x), name))
     end
     local handle = x.handle
     x.handle = nil

@@ -11,6 +11,8 @@
 --   ...      the fields that its method sets; passes add their own
 --
 -- Parameters are descriptors, { name =, shape =, tensor = }: a graph can be built and looked at without touching a weight.
+local error = require("perigee.ffi").error
+
 local Graph = {}
 Graph.__index = Graph
 

@@ -9,7 +9,7 @@
 -- lua/README.md describes all of it.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
-local C, check = pgee.C, pgee.check
+local C, check, error = pgee.C, pgee.check, pgee.error
 
 local perigee = {}
 

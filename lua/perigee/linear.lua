@@ -16,7 +16,7 @@ local packed = require "perigee.packed"
 local quant = require "perigee.quant"
 local operator = require "perigee.operator"
 local options = require "perigee.options"
-local C, check = pgee.C, pgee.check
+local C, check, error = pgee.C, pgee.check, pgee.error
 
 local M = {}
 

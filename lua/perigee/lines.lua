@@ -3,6 +3,7 @@
 -- A line ends with LF or CR LF; the ends are not part of it, and a byte order mark is not text. A file that does not open is
 -- an error at once, one that cannot be read (a folder) at its first line. Read in blocks: io's own lines end at a zero byte.
 local pgee = require "perigee.ffi"
+local error = pgee.error
 
 local BLOCK = 65536
 
@@ -17,11 +18,11 @@ end
 
 local function open(_, path)
   if type(path) ~= "string" then
-    error("lines: expected the path of a file, got " .. pgee.describe(path), pgee.blame(1))
+    error("lines: expected the path of a file, got " .. pgee.describe(path), pgee.blame())
   end
   local file, reason = io.open(path, "rb")
   if not file then
-    error("lines: " .. reason, pgee.blame(1))
+    error("lines: " .. reason, pgee.blame())
   end
   local text, at, first = "", 1, true
 

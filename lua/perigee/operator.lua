@@ -13,7 +13,7 @@ local tensor = require "perigee.tensor"
 local packed = require "perigee.packed"
 local observer = require "perigee.observer"
 local options = require "perigee.options"
-local C = pgee.C
+local C, error = pgee.C, pgee.error
 
 local M = {}
 

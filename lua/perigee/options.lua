@@ -1,6 +1,7 @@
 --- Options: tables of named values that a function takes. A name that it does not know is an error, never ignored.
 local nearest = require "perigee.nearest"
 local pgee = require "perigee.ffi"
+local error = pgee.error
 
 local M = {}
 

@@ -18,7 +18,7 @@ local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 local operator = require "perigee.operator"
 local options = require "perigee.options"
-local C, check = pgee.C, pgee.check
+local C, check, error = pgee.C, pgee.check, pgee.error
 
 local M = {}
 local out = pgee.out "pgee_plan *"

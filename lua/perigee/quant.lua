@@ -12,7 +12,7 @@ local tensor = require "perigee.tensor"
 local packed = require "perigee.packed"
 local operator = require "perigee.operator"
 local options = require "perigee.options"
-local C, check = pgee.C, pgee.check
+local C, check, error = pgee.C, pgee.check, pgee.error
 
 local M = {}
 local out_scale, out_zero = pgee.out "float", pgee.out "int32_t"

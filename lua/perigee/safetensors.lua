@@ -10,7 +10,7 @@ local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local options = require "perigee.options"
 local tensor = require "perigee.tensor"
-local C, check = pgee.C, pgee.check
+local C, check, error = pgee.C, pgee.check, pgee.error
 
 local M = {}
 local methods = {}

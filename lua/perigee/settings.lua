@@ -19,6 +19,7 @@
 -- patterns.lua says what a pattern is and which is closest; settings/values.lua what each setting may be.
 local patterns = require "perigee.patterns"
 local pgee = require "perigee.ffi"
+local error = pgee.error
 local values = require "perigee.settings.values"
 
 --- The names of all settings, of those that a site may have of its own, and the default alphas.

@@ -12,6 +12,7 @@ local nearest = require "perigee.nearest"
 local options = require "perigee.options"
 local patterns = require "perigee.patterns"
 local pgee = require "perigee.ffi"
+local error = pgee.error
 local plot = require "perigee.plot"
 local progress = require "perigee.progress"
 local report = require "perigee.report"

@@ -10,7 +10,7 @@
 -- those of BOOL as booleans, all others as numbers; a value that the type cannot hold is rounded (floats) or refused (integers).
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
-local C, check = pgee.C, pgee.check
+local C, check, error = pgee.C, pgee.check, pgee.error
 
 local M = {}
 local methods = {}

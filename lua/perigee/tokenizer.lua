@@ -20,7 +20,7 @@ local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local options = require "perigee.options"
 local tensor = require "perigee.tensor"
-local C, check = pgee.C, pgee.check
+local C, check, error = pgee.C, pgee.check, pgee.error
 
 local M = {}
 local Tokenizer = {}
@@ -248,7 +248,7 @@ function Tokenizer:decode(ids, opts)
     local buffer = bytes_of(room)
     local status = C.pgee_tokenizer_decode(handle, array, n, special, buffer, room, count)
     if status ~= C.PGEE_OK then
-      error("decode: " .. ffi.string(C.pgee_message()), pgee.blame(1))
+      error("decode: " .. ffi.string(C.pgee_message()), pgee.blame())
     elseif count[0] <= room then
       return ffi.string(buffer, tonumber(count[0]))
     end

@@ -86,22 +86,35 @@ describe("perigee.ffi", function()
     assert.equal(ffi.string(C.pgee_version()), ffi.string(again.C.pgee_version()))
   end)
 
-  it("raises the library's message, blaming the caller of the public function", function()
-    local out = pgee.out "pgee_safetensors *"
-    local function public(path)
-      pgee.check(C.pgee_safetensors_open(out, path))
+  it("raises the library's message, blaming the line outside of these modules", function()
+    local perigee = require "perigee"
+    local function message_of(f)
+      local _, message = pcall(f)
+      return message
     end
-    local function inner(path)
-      pgee.check(C.pgee_safetensors_open(out, path), 2)
+    local function line_of(f)
+      return ("%s:%d: "):format(debug.getinfo(f, "S").short_src, debug.getinfo(f, "S").linedefined + 1)
     end
-    local function outer(path)
-      inner(path)
+    for expected, f in pairs {
+      ["cannot open '/nowhere': No such file"] = function()
+        local opened = require("perigee.safetensors").open "/nowhere"
+        return opened
+      end,
+      ["[2] is a list of 2, expected a list of 1"] = function() -- two modules deep
+        local w = perigee.packed.new { { 1 }, { 1, 2 } }
+        return w
+      end,
+      ["'/nowhere'"] = function() -- in protected mode inside
+        local model = perigee.load "/nowhere"
+        return model
+      end,
+    } do
+      local message = message_of(f)
+      assert.equal(line_of(f), message:sub(1, #line_of(f)), message)
+      assert.matches(expected, message, 1, true)
+      assert.is_nil(message:find("lua/perigee/", 1, true), message)
     end
-    local line = debug.getinfo(1, "l").currentline
-    local _, message = pcall(function() public "/nowhere" end)
-    assert.truthy(message:find((":%d: cannot open '/nowhere'"):format(line + 1), 1, true), message)
-    _, message = pcall(function() outer "/nowhere" end)
-    assert.truthy(message:find((":%d: cannot open '/nowhere'"):format(line + 3), 1, true), message)
+    assert.matches("^cannot open '/nowhere'", message_of(function() return require("perigee.safetensors").open "/nowhere" end))
     pgee.check(C.PGEE_OK)
   end)
 
