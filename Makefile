@@ -118,10 +118,11 @@ $(BUILD)/flags $(BUILD)/files: FORCE
 C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/tokenizer kernels kernels/* spec/support recipes/embed))
 LUA_FILES := $(wildcard lua recipes recipes/perigee spec .busted .luacheckrc)
 
-## make lint             luacheck, cppcheck, clang-format, shellcheck; gcc and clang with -Werror
+## make lint             luacheck, cppcheck, clang-format, shellcheck, floats that Lua must not load; gcc and clang with -Werror
 lint:
 	@sh .ci/deps lint embed
 	luacheck --quiet $(LUA_FILES)
+	sh .ci/floats lua recipes
 	@echo clang-format; sh .ci/format $(C_FILES)
 	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance \
 	  --suppress=normalCheckLevelMaxBranches -j $(shell nproc) $(SOURCES)

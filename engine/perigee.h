@@ -143,6 +143,10 @@ void *pgee_tensor_data(const pgee_tensor *t);
 int pgee_tensor_writable(const pgee_tensor *t);
 /* The index of the first value that is NaN or infinite in an F32, F16 or BF16 tensor, in row-major order; -1 if none. */
 int64_t pgee_tensor_nonfinite(const pgee_tensor *t);
+/* Copies `count` floats at `from` (any alignment) as doubles. dtype: PGEE_F32, PGEE_F16, PGEE_BF16 or PGEE_F64. Every NaN becomes
+ * the same one, 0x7ff8000000000000, because LuaJIT keeps a value's type in the bits of a NaN: if the FFI loaded a NaN of other
+ * bits, Lua would see a table, a string or a function at an address that the bits name. `to` may be `from` if dtype is F64. */
+int pgee_numbers(double *to, const void *from, int dtype, int64_t count);
 /* 1 if type, shape and every bit are equal, else 0. */
 int pgee_tensor_equal(const pgee_tensor *a, const pgee_tensor *b);
 

@@ -301,6 +301,23 @@ int pgee_tensor_f32(pgee_tensor **out, const pgee_tensor *base) {
   return PGEE_OK;
 }
 
+int pgee_numbers(double *to, const void *from, int dtype, int64_t count) {
+  NEED(to, from);
+  if (dtype != PGEE_F32 && dtype != PGEE_F16 && dtype != PGEE_BF16 && dtype != PGEE_F64)
+    return fail(PGEE_ARGUMENT, "numbers: the type is %d, expected F32, F16, BF16 or F64", dtype);
+  if (count < 0)
+    return fail(PGEE_ARGUMENT, "numbers: the count is %lld, expected 0 or more", (long long)count);
+  const char *p = from;
+  for (int64_t i = 0; i < count; i++) {
+    float narrow = 0;
+    if (dtype != PGEE_F64)
+      widen(&narrow, p + i * pgee_dtype_bytes(dtype), dtype, 1);
+    double v = dtype == PGEE_F64 ? load_f64(p + 8 * i) : (double)narrow;
+    to[i] = v == v ? v : (double)NAN;
+  }
+  return PGEE_OK;
+}
+
 /* ---- Comparing and checking --------------------------------------------------------------------------------------- */
 
 enum { BLOCK = 256 };

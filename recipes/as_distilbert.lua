@@ -57,12 +57,11 @@ local function rewrite(from, to)
     end
   end
   local positions = c:tensor("embeddings.position_embeddings.weight"):f32():copy()
-  local row, at, stride = c:tensor("embeddings.token_type_embeddings.weight"):f32()[1], positions:pointer()
-  for i = 0, #positions - 1 do
-    for k = 0, config.dim - 1 do
-      at[i * stride + k] = at[i * stride + k] + row[k + 1]
-    end
+  local numbers, row = positions:numbers(), c:tensor("embeddings.token_type_embeddings.weight")[1]:numbers()
+  for i = 0, #positions * config.dim - 1 do
+    numbers[i] = numbers[i] + row[i % config.dim]
   end
+  positions:put(numbers)
   tensors["embeddings.position_embeddings.weight"] = positions
   pgee.make_folder(to .. "/1_Pooling")
   for _, name in ipairs(FILES) do

@@ -3,6 +3,7 @@
  * Pieces are sorted; a node is a range of them that begin alike. Its children want their places in one block of 256 units: the
  * first place in the list of free ones where all of them fit, or a new block. What is still free in a block when some more have
  * come after it stays empty: hardly anything fits there. */
+#include <math.h>
 #include <string.h>
 
 #include "../memory.h"
@@ -241,6 +242,9 @@ int unigram_build(image_writer *w, const piece_list *vocabulary, const double *s
   if (unk < -1 || unk >= vocabulary->count)
     return fail(PGEE_ARGUMENT, "the unknown token of Unigram has id %d, expected that of one of %lld pieces", unk,
                 (long long)vocabulary->count);
+  for (int64_t i = 0; i < vocabulary->count; i++)
+    if (!isfinite(scores[i]))
+      return fail(PGEE_ARGUMENT, "the score of piece %lld is %g, expected a finite number", (long long)i, scores[i]);
   builder b = {.vocabulary = vocabulary};
   int status = add_nodes(&b);
   if (status == PGEE_OK)

@@ -65,15 +65,16 @@ end
 
 ---- What the machine can do -------------------------------------------------------------------------------------------
 
-local rate = pgee.out "double"
+local out_rate, rate = pgee.out_number "double"
 
 --- The peaks of the threads in force: { int8 =, f32 = } operations a second, a multiply-add being two, and { read = } bytes a
 -- second; nil where the ISA in force has none.
 function bench.peaks()
   local peaks = {}
   for name, what in pairs { int8 = C.PGEE_PEAK_INT8, f32 = C.PGEE_PEAK_F32, read = C.PGEE_PEAK_READ } do
-    check(C.pgee_cpu_peak(what, 100, rate))
-    peaks[name] = rate[0] > 0 and rate[0] or nil
+    check(C.pgee_cpu_peak(what, 100, out_rate))
+    local most = rate()
+    peaks[name] = most > 0 and most or nil
   end
   return peaks
 end

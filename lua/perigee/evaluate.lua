@@ -106,9 +106,7 @@ function evaluate.cosine(a, i, b, j)
   if a.shape[2] ~= b.shape[2] then
     error(("cosine: rows of %d and of %d numbers"):format(a.shape[2], b.shape[2]), 2)
   end
-  local x, x_stride = a:pointer()
-  local y, y_stride = b:pointer()
-  x, y = x + (i - 1) * x_stride, y + (j - 1) * y_stride
+  local x, y = a[i]:numbers(), b[j]:numbers()
   local xy, xx, yy = 0, 0, 0
   for k = 0, a.shape[2] - 1 do
     xy, xx, yy = xy + x[k] * y[k], xx + x[k] * x[k], yy + y[k] * y[k]

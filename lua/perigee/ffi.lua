@@ -154,11 +154,55 @@ function M.raise(f, ...)
   return result, second
 end
 
+-- ---- Floats ---------------------------------------------------------------------------------------------------------------
+--
+-- LuaJIT keeps a value's type in the bits of a NaN, and the FFI loads a float or a double as it is. So a NaN whose bits a file, a
+-- text, C code or another process chose is a table, a string or a function to Lua, at an address from those bits. A test in Lua
+-- comes too late. Therefore Lua reads floats only from an array of doubles that pgee_numbers or Lua itself has filled. The
+-- functions below make all of these; `make lint` refuses the C types float and double elsewhere (.ci/floats).
+
+--- doubles(n): an array of n doubles, zeros, from 0, for Lua to fill and read. What C or ffi.copy wrote to one is not for Lua.
+M.doubles = ffi.typeof "double[?]"
+
+--- An array of doubles with `count` floats that lie at `from`. code: C.PGEE_F32, PGEE_F16, PGEE_BF16 or PGEE_F64.
+function M.numbers(from, code, count)
+  local to = M.doubles(math.max(count, 1))
+  if count > 0 then
+    M.check(C.pgee_numbers(to, from, code, count))
+  end
+  return to
+end
+
+local one = M.doubles(1)
+
+--- The float at `from`, a number.
+function M.number(from, code)
+  M.check(C.pgee_numbers(one, from, code, 1))
+  return one[0]
+end
+
+--- A place for a float or a double that C writes ("float", "double"), and a function that reads it.
+function M.out_number(ctype)
+  local place, code = ffi.new(ctype .. "[1]"), ctype == "float" and C.PGEE_F32 or C.PGEE_F64
+  return place, function()
+    return M.number(place, code)
+  end
+end
+
 -- ---- Handles ------------------------------------------------------------------------------------------------------------
 
 --- A place for a result that C writes: out "pgee_tensor *" holds one, at [0]. Made once by each module, used for every call.
 function M.out(ctype)
   return ffi.new(ctype .. "[1]")
+end
+
+--- Keeps the values behind it alive for as long as the cdata `owner` lives, and returns `owner`. For a struct or an array of
+-- pointers into memory that Lua's collector frees: the collector does not look for pointers inside of a cdata. Whoever fills such
+-- a struct calls this, so that a caller who keeps the struct alone keeps all.
+local held = setmetatable({}, { __mode = "k" })
+function M.hold(owner, ...)
+  held[owner] = { ... }
+  return owner
 end
 
 -- The collector sees 8 bytes where the library holds megabytes. When what the library holds has doubled since it was least,

@@ -134,24 +134,27 @@ local function convert(kind, value, what, level)
   return (kinds[kind](value, what, level + 1))
 end
 
-function fill(struct, fields, given, what, level)
+function fill(struct, fields, given, what, level, held)
   given = options.check(given, fields, what, level + 1)
   for name, value in pairs(given) do
     local kind = fields[name]
     if kind == "quantize" then
-      fill(struct.quantize, QUANTIZER, value, what .. ": quantize", level + 1)
+      fill(struct.quantize, QUANTIZER, value, what .. ": quantize", level + 1, held)
     else
       struct[name] = convert(kind, value, what .. ": " .. name, level + 1)
+      held[#held + 1] = value
     end
   end
 end
 
---- The operator's number and its args struct. Errors name the operator and the field and blame as perigee.ffi's check does.
+--- The operator's number and its args struct, which keeps the values of `given` alive. Errors name the operator and the field and
+-- blame as perigee.ffi's check does.
 function M.args(name, given, level)
   local operator = operators[name]
   local args = operator.args()
-  fill(args, operator.fields, given, name, (level or 1) + 1)
-  return operator.code, args
+  local held = {}
+  fill(args, operator.fields, given, name, (level or 1) + 1, held)
+  return operator.code, pgee.hold(args, held)
 end
 
 --- Runs one operator now, on all threads. `batch` as perigee.plan's batch makes it, or nil.

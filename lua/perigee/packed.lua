@@ -44,7 +44,7 @@ function M.handles(list, what, level)
   for i, t in ipairs(list) do
     array[i - 1] = tensor.handle(t, ("%s %d"):format(what, i), (level or 1) + 1)
   end
-  return array, #list
+  return pgee.hold(array, list), #list
 end
 
 -- The same weight with its bytes in huge pages; frees the one given.

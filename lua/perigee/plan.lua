@@ -59,7 +59,8 @@ end
 
 -- The struct that C takes of a batch, in its field c.
 local function with_struct(batch)
-  batch.c = batch_struct(batch.T, batch.B, batch.ids, batch.types, batch.starts, batch.R, batch.rows)
+  local c = batch_struct(batch.T, batch.B, batch.ids, batch.types, batch.starts, batch.R, batch.rows)
+  batch.c = pgee.hold(c, batch.ids, batch.types, batch.starts, batch.rows)
   return setmetatable(batch, Batch)
 end
 
@@ -187,7 +188,7 @@ function Plan.seal(p, outputs)
   for i, b in ipairs(outputs) do
     array[i - 1] = buffer_handle(b, "output " .. i, 1)
   end
-  check(C.pgee_plan_seal(h, array, #outputs))
+  check(C.pgee_plan_seal(h, pgee.hold(array, outputs), #outputs))
   return p
 end
 
@@ -258,8 +259,9 @@ end
 function Workspace.profile(w, batch)
   local h = workspaces.handle(w, "workspace")
   local steps = tonumber(C.pgee_workspace_steps(h))
-  local seconds, list = ffi.new("double[?]", math.max(steps, 1)), {}
+  local seconds, list = pgee.doubles(math.max(steps, 1)), {}
   check(C.pgee_workspace_profile(h, batch_of(batch, 1), seconds))
+  seconds = pgee.numbers(seconds, C.PGEE_F64, steps)
   for i = 1, steps do
     list[i] = seconds[i - 1]
   end

@@ -15,7 +15,8 @@ local options = require "perigee.options"
 local C, check, error = pgee.C, pgee.check, pgee.error
 
 local M = {}
-local out_scale, out_zero = pgee.out "float", pgee.out "int32_t"
+local out_scale, scale_of = pgee.out_number "float"
+local out_zero = pgee.out "int32_t"
 
 -- ---- Scales and smoothing ------------------------------------------------------------------------------------------------
 
@@ -33,7 +34,7 @@ function M.range(lo, hi, given)
   end
   local symmetric = options.boolean(given.symmetric, "range: symmetric")
   check(C.pgee_range_scale(lo, hi, symmetric and 1 or 0, out_scale, out_zero))
-  return { scale = out_scale[0], zero = out_zero[0], symmetric = symmetric }
+  return { scale = scale_of(), zero = out_zero[0], symmetric = symmetric }
 end
 
 --- Largest |w| of each input channel over a weight [N][K] or a list of those that read one input: F32 [K].
@@ -108,18 +109,17 @@ end
 --- (q - zero) * scale, F32 [rows][K]: the values that the weights see, that is, divided by the smoothing factors.
 function Quantized.dequantize(x)
   quantized(x, "dequantize")
-  local y = tensor.new("F32", x.q.shape)
-  local K = x.q.shape[2]
-  local from, from_stride = x.q:pointer()
-  local to, to_stride = y:pointer()
+  local rows, K = #x.q, x.q.shape[2]
+  local from, stride = x.q:pointer()
+  local to = pgee.doubles(math.max(rows * K, 1))
   local each = type(x.scale) ~= "number"
-  for i = 0, #x.q - 1 do
+  for i = 0, rows - 1 do
     local scale, zero = each and x.scale[i + 1] or x.scale, each and x.zero[i + 1] or x.zero
     for k = 0, K - 1 do
-      to[i * to_stride + k] = (from[i * from_stride + k] - zero) * scale
+      to[i * K + k] = (from[i * stride + k] - zero) * scale
     end
   end
-  return y
+  return tensor.new("F32", { rows, K }):put(to)
 end
 
 --- Frees its tensors at once.

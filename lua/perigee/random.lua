@@ -6,9 +6,9 @@
 -- Weights are near a normal distribution of deviation 0.02, as before training; a parameter's are the same each time and on every
 -- machine. There is no tokenizer: inputs are { ids = }.
 local bit = require "bit"
-local ffi = require "ffi"
 local Ignored = require "perigee.ignored"
 local options = require "perigee.options"
+local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 
 local M = {}
@@ -60,7 +60,7 @@ end
 -- The bytes of a 32-bit word added up, 510 on average, are near normal.
 local DEVIATION = 0.02 / math.sqrt(4 * (256 ^ 2 - 1) / 12)
 
--- n values around `mean`. The words are Marsaglia's xorshift.
+-- n values around `mean`; returns the seed of the next ones. The words are Marsaglia's xorshift.
 local function fill(to, n, seed, mean)
   local band, bxor, lshift, rshift = bit.band, bit.bxor, bit.lshift, bit.rshift
   local x = seed
@@ -71,6 +71,7 @@ local function fill(to, n, seed, mean)
     local sum = band(x, 255) + band(rshift(x, 8), 255) + band(rshift(x, 16), 255) + rshift(x, 24)
     to[i] = mean + (sum - 510) * DEVIATION
   end
+  return x
 end
 
 local Checkpoint = {}
@@ -78,12 +79,20 @@ Checkpoint.__index = Checkpoint
 
 --- The parameter of that name, of any shape that is asked for: around 1 for what multiplies in a norm, else around 0.
 function Checkpoint.tensor(_, name, shape)
-  local t, n = tensor.new("F32", shape), 1
-  for _, size in ipairs(shape) do
-    n = n * size
+  local t, seed, mean = tensor.new("F32", shape), seed_of(name), name:find "[Nn]orm%.weight$" and 1 or 0
+  local width = #shape > 1 and shape[#shape] or shape[1]
+  local numbers = pgee.doubles(math.max(width, 1))
+  local function put(rows)
+    if #rows.shape == 1 then
+      seed = fill(numbers, width, seed, mean)
+      rows:put(numbers)
+    else
+      for i = 1, #rows do
+        put(rows[i])
+      end
+    end
   end
-  local to = t:pointer()
-  fill(ffi.cast("float *", to), n, seed_of(name), name:find "[Nn]orm%.weight$" and 1 or 0)
+  put(t)
   return t
 end
 

@@ -75,6 +75,8 @@ function M.write(path, tensors, metadata)
     text_check(metadata[key], ("metadata '%s'"):format(key))
     pairs_of[2 * i - 2], pairs_of[2 * i - 1] = key, metadata[key]
   end
+  pgee.hold(list, names, tensors)
+  pgee.hold(pairs_of, keys, metadata)
   check(C.pgee_safetensors_write(path, list, handles, #names, pairs_of, #keys))
 end
 

@@ -16,6 +16,7 @@ local bit = require "bit"
 local ffi = require "ffi"
 local json = require "perigee.json"
 local added = require "perigee.tokenizer.added"
+local pgee = require "perigee.ffi"
 local band, bor, lshift, rshift = bit.band, bit.bor, bit.lshift, bit.rshift
 
 local M = {}
@@ -32,7 +33,7 @@ end
 
 -- Messages are tables by field number: { name, kind }. Kinds are wire types, or messages.
 local VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-local INT, BOOL, FLOAT, TEXT = "an int", "a bool", "a float", "a string"
+local INT, BOOL, FLOAT, TEXT = "an int", "a bool", "a number", "a string"
 local WIRE = { [INT] = VARINT, [BOOL] = VARINT, [FLOAT] = FIXED32, [TEXT] = BYTES }
 
 local PIECE = { [1] = { "piece", TEXT }, [2] = { "score", FLOAT }, [3] = { "type", INT } }
@@ -95,12 +96,9 @@ local function skip(r, wire)
   end
 end
 
-local float = ffi.new "float[1]"
-
 local function value(r, kind)
   if kind == FLOAT then
-    ffi.copy(float, r.s + take(r, 4), 4)
-    return float[0]
+    return pgee.number(r.s + take(r, 4), pgee.C.PGEE_F32)
   elseif kind == TEXT then
     local count, more = varint(r)
     return ffi.string(r.s + take(r, count, more), count)
@@ -182,7 +180,7 @@ function M.read(path, text)
   local r = { path = path, s = ffi.cast("const uint8_t *", text), at = 0, stop = #text }
   local count = count_pieces(r)
   local m = {
-    path = path, count = 0, pieces = {}, scores = ffi.new("float[?]", count), types = ffi.new("int32_t[?]", count),
+    path = path, count = 0, pieces = {}, scores = pgee.doubles(count), types = ffi.new("int32_t[?]", count),
     trainer = { model_type = 1, unk_id = 0, unk_piece = "<unk>" },
     normalizer = { add_dummy_prefix = true, remove_extra_whitespaces = true, escape_whitespaces = true },
   }
@@ -204,7 +202,7 @@ end
 -- Pieces and scores for C, as perigee.unigram has them: `before`, the model's from the piece `first` on (from 0), `behind`.
 local function vocabulary(m, before, first, behind)
   local texts, count = {}, #before + m.count - first + #behind
-  local ends, scores = ffi.new("int64_t[?]", count), ffi.new("double[?]", count)
+  local ends, scores = ffi.new("int64_t[?]", count), pgee.doubles(count)
   local size = 0
   local function add(text, score)
     local i = #texts

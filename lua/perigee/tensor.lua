@@ -16,23 +16,12 @@ local M = {}
 local methods = {}
 local class
 local out = pgee.out "pgee_tensor *"
-local out_db = pgee.out "double"
+local out_db, db = pgee.out_number "double"
 
 -- ---- Element types -------------------------------------------------------------------------------------------------------
 
--- A 16-bit float of `fraction` fraction bits, and the bias of its exponent.
-local function widen(bits, fraction, bias)
-  local sign, one = bits >= 0x8000 and -1 or 1, 2 ^ fraction
-  local exponent, f = math.floor(bits % 0x8000 / one), bits % one
-  if exponent == 2 * bias + 1 then
-    return f == 0 and sign / 0 or 0 / 0
-  elseif exponent == 0 then
-    return sign * math.ldexp(f, 1 - bias - fraction)
-  end
-  return sign * math.ldexp(f + one, exponent - bias - fraction)
-end
-
--- To the nearest, ties to even; a carry out of the fraction is a carry into the exponent.
+-- The bits of v as a 16-bit float of `fraction` fraction bits, whose exponent has this bias. To the nearest, ties to even; a
+-- carry out of the fraction is a carry into the exponent.
 local function narrow(v, fraction, bias)
   local one, infinite = 2 ^ fraction, (2 * bias + 1) * 2 ^ fraction
   if v ~= v then
@@ -50,22 +39,17 @@ local function narrow(v, fraction, bias)
   return sign + math.min(bits, infinite)
 end
 
-local function float16(fraction, bias)
+-- Floats are only written by such pointers, see perigee.ffi; what others get points to their bits.
+local function float(bits, written, stored)
   return {
-    pointer = ffi.typeof "uint16_t *",
-    get = function(bits) return widen(bits, fraction, bias) end,
-    set = function(v) return type(v) == "number" and narrow(v, fraction, bias) or nil end,
+    float = true, pointer = ffi.typeof(bits), written = ffi.typeof(written or bits),
+    set = function(v) return type(v) == "number" and (stored and stored(v) or v) or nil end,
     expected = "a number",
   }
 end
 
-local function float(pointer)
-  return {
-    pointer = ffi.typeof(pointer),
-    get = function(v) return v end,
-    set = function(v) return type(v) == "number" and v or nil end,
-    expected = "a number",
-  }
+local function float16(fraction, bias)
+  return float("uint16_t *", nil, function(v) return narrow(v, fraction, bias) end)
 end
 
 local function integer(pointer, low, high)
@@ -79,7 +63,7 @@ end
 
 local int64 = ffi.typeof "int64_t"
 local types = {
-  F32 = float "float *",
+  F32 = float("uint32_t *", "float *"),
   F16 = float16(10, 15),
   BF16 = float16(7, 127),
   U8 = integer("uint8_t *", 0, 255),
@@ -93,7 +77,7 @@ local types = {
     end,
     expected = "a 64-bit integer",
   },
-  F64 = float "double *",
+  F64 = float("uint64_t *", "double *"),
   BOOL = {
     pointer = ffi.typeof "uint8_t *",
     get = function(v) return v ~= 0 end,
@@ -107,7 +91,7 @@ for code = 0, C.PGEE_DTYPES - 1 do
   local name = ffi.string(C.pgee_dtype_name(code))
   codes[name] = code
   types[code] = assert(types[name], name)
-  types[code].name = name
+  types[code].name, types[code].code = name, code
 end
 
 --- The library's number for a type's name; an error for another name.
@@ -198,7 +182,7 @@ local function assign(h, values, level, skipped)
   if wrong then
     error(wrong, level + 2)
   end
-  local data, stride = ffi.cast(kind.pointer, C.pgee_tensor_data(h)), tonumber(C.pgee_tensor_stride(h))
+  local data, stride = ffi.cast(kind.written or kind.pointer, C.pgee_tensor_data(h)), tonumber(C.pgee_tensor_stride(h))
   local width = #flat / math.max(shape[1], 1)
   for i = 0, #flat - 1 do
     data[math.floor(i / width) * stride + i % width] = flat[i + 1]
@@ -251,7 +235,8 @@ end
 
 local function element(h, i)
   local t = types[C.pgee_tensor_dtype(h)]
-  return t.get(ffi.cast(t.pointer, C.pgee_tensor_data(h))[i - 1])
+  local at = ffi.cast(t.pointer, C.pgee_tensor_data(h)) + (i - 1)
+  return t.float and pgee.number(at, t.code) or t.get(at[0])
 end
 
 local function view_row(h, i, level)
@@ -300,7 +285,7 @@ function methods.set(t, values)
     if stored == nil then
       error(("%s takes %s, not %s"):format(kind.name, kind.expected, pgee.describe(values)), 2)
     end
-    local data = ffi.cast(kind.pointer, C.pgee_tensor_data(h))
+    local data = ffi.cast(kind.written or kind.pointer, C.pgee_tensor_data(h))
     for i = 0, #t - 1 do
       data[i] = stored
     end
@@ -370,8 +355,38 @@ function methods.f32(t)
   return class.wrap(out[0])
 end
 
---- A pointer to the first element, of the C type of the tensor's type (16-bit floats as uint16_t): for FFI code. Rows are
--- `stride` elements apart, the second result. It lives as long as the tensor.
+--- The elements of a float tensor as numbers: a copy, an FFI array of doubles from 0, row after row without gaps. A NaN is
+-- canonical: the bits of one in a file or from C never reach Lua (see perigee.ffi).
+function methods.numbers(t)
+  local h = class.handle(t, "tensor")
+  local kind, rows, width = types[C.pgee_tensor_dtype(h)], tonumber(C.pgee_tensor_dim(h, 0)), width_of(h)
+  if not kind.float then
+    error(("numbers: this tensor is %s, expected F32, F16, BF16 or F64"):format(kind.name), 2)
+  end
+  local numbers = pgee.numbers(C.pgee_tensor_data(h), kind.code, rows * width) -- floats have no gaps between rows
+  return numbers
+end
+
+--- Writes all elements of an F32 tensor from an array of doubles in the order that numbers gives. Returns the tensor.
+function methods.put(t, numbers)
+  local h = class.handle(t, "tensor")
+  writable(h, 1)
+  local count = #t * width_of(h)
+  if t.dtype ~= "F32" then
+    error(("put: this tensor is %s, expected F32"):format(t.dtype), 2)
+  elseif not ffi.istype(pgee.doubles, numbers) or ffi.sizeof(numbers) < 8 * count then
+    error(("put: numbers is %s, expected an array of at least %d doubles"):format(pgee.describe(numbers), count), 2)
+  end
+  local data = ffi.cast(types.F32.written, C.pgee_tensor_data(h))
+  for i = 0, count - 1 do
+    data[i] = numbers[i]
+  end
+  return t
+end
+
+--- A pointer to the first element, for FFI code that copies it or hands it on, of the C type of the tensor's type. Of floats it
+-- points to their bits, as uint16_t, uint32_t or uint64_t: what LuaJIT loads must be no NaN of foreign bits (t:numbers() reads).
+-- Rows are `stride` elements apart, the second result. It lives as long as the tensor.
 function methods.pointer(t)
   local h = class.handle(t, "tensor")
   return ffi.cast(types[C.pgee_tensor_dtype(h)].pointer, C.pgee_tensor_data(h)), tonumber(C.pgee_tensor_stride(h))
@@ -392,7 +407,7 @@ end
 --- Signal-to-quantization-noise ratio in dB of `test` against this F32 tensor: math.huge if they are equal.
 function methods.sqnr(t, test)
   check(C.pgee_sqnr(out_db, class.handle(t, "tensor"), class.handle(test, "test")))
-  return out_db[0]
+  return (db())
 end
 
 --- The place of the first NaN or infinity of a float tensor, in row-major order: row and column, or the index of a vector; nil if

@@ -57,9 +57,8 @@ function M.load(from)
   -- Loaded here: an image needs none of them.
   local c = type(from) == "string" and require("perigee.checkpoint").tokenizer(from) or from
   local file, path, special = require("perigee.tokenizer.files").read(c)
-  local d, held = require("perigee.tokenizer.definition").of(file, path, special)
+  local d = require("perigee.tokenizer.definition").of(file, path, special)
   local status = C.pgee_tokenizer_new(out, d)
-  held.done = true -- and alive until here
   if status ~= C.PGEE_OK then
     error(("'%s': %s"):format(path, ffi.string(C.pgee_message())), 0)
   end
@@ -162,7 +161,7 @@ local function lists(arrays, length, dropped)
 end
 
 local function text_struct(text)
-  return ffi.new("pgee_text", { bytes = text, count = #text })
+  return pgee.hold(ffi.new("pgee_text", { bytes = text, count = #text }), text)
 end
 
 --- Encodes a text, or a pair of texts, with the special tokens around them. Options:
@@ -199,7 +198,7 @@ function Tokenizer:encode_words(words, opts)
     ends[i - 1] = size
   end
   local o, text = read_options(opts, "encode_words"), table.concat(words)
-  local first = ffi.new("pgee_text", { bytes = text, count = #text, word_ends = ends, words = #words })
+  local first = pgee.hold(ffi.new("pgee_text", { bytes = text, count = #text, word_ends = ends, words = #words }), text, ends)
   return (lists(encode(self, first, nil, o, 1)))
 end
 

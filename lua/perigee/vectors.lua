@@ -6,7 +6,7 @@ local vectors = {}
 
 --- A vector [H] as a JSON list. Nine digits: what is read from them is the same float.
 function vectors.list(vector)
-  local from, parts = vector:pointer(), {}
+  local from, parts = vector:numbers(), {}
   for i = 1, #vector do
     local v = from[i - 1]
     parts[i] = v - v == 0 and ("%.9g"):format(v) or "null" -- JSON has no infinity and no NaN

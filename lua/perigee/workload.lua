@@ -19,12 +19,12 @@ function workload.new(encoder, batches)
   end
   self.runner = encoder:runner "hidden"
   self.width = encoder.model.config.hidden_size
-  self.hidden = ffi.new("float[?]", self.longest * self.width)
+  self.hidden = ffi.new("uint32_t[?]", self.longest * self.width)
   return self
 end
 
---- Runs one of its batches; the hidden states are then in self.hidden, F32 [T][H]. What ran in one piece is left in the workspace
--- unless `copy`.
+--- Runs one of its batches. The hidden states are then in self.hidden, the bits of F32 [T][H]. What ran in one piece is left in
+-- the workspace unless `copy`.
 function Workload:run(batch, copy)
   self.runner:run(batch, function(output, first, last, token)
     if copy or last - first < batch.n then

@@ -102,7 +102,7 @@ describe("a packed weight", function()
       assert.same({ N, K, "f32" }, { w.N, w.K, w.dtype })
       assert.is_nil(w.scales)
       assert.is_nil(w.sums)
-      local p, K16 = bytes_of(w):pointer(), math.ceil(K / 16) * 16
+      local p, K16 = bytes_of(w):numbers(), math.ceil(K / 16) * 16
       assert.equal(math.ceil(N / 64) * K16 * 64, #bytes_of(w))
       for n = 0, math.ceil(N / 64) * 64 - 1 do
         for k = 0, K16 - 1 do

@@ -521,9 +521,9 @@ describe("a workspace", function()
             own[i] = p:workspace(capacity(batch))
             array[i - 1] = own[i].handle
           end
-          assert.equal(0, C.spec_callers(array, 3, batch.c, vectors.handle, want:pointer(), 10))
+          assert.equal(0, C.spec_callers(array, 3, batch.c, vectors.handle, engine.floats(want), 10))
           want[1][1] = want[1][1] + 1 -- and the check would see it
-          assert.equal(3, C.spec_callers(array, 3, batch.c, vectors.handle, want:pointer(), 1))
+          assert.equal(3, C.spec_callers(array, 3, batch.c, vectors.handle, engine.floats(want), 1))
           want[1][1] = want[1][1] - 1
           _, want = run(p, batch, y, vectors)
         end)

@@ -236,7 +236,9 @@ describe("perigee.tensor", function()
     local p, stride = tensor.from({ { 1, 2 }, { 3, 4 } }, "U8"):pointer()
     assert.equal(64, stride)
     assert.equal(3, p[64])
-    assert.equal("ctype<float *>", tostring(ffi.typeof((tensor.from({ 1 }):pointer()))))
+    for dtype, bits in pairs { F32 = "uint32_t *", F64 = "uint64_t *", F16 = "uint16_t *", BF16 = "uint16_t *" } do
+      assert.equal(ffi.typeof(bits), ffi.typeof((tensor.from({ 1 }, dtype):pointer())))
+    end
   end)
 
   it("finds NaN and infinity", function()

@@ -16,13 +16,11 @@ compare.TOLERANCE = 2e-5
 
 -- Calls f(i, j, a, b) for the elements of two tensors of one shape, as rows and columns from 1.
 local function pairs_of(a, b, f)
-  local p, p_stride = a:pointer()
-  local q, q_stride = b:pointer()
-  local shape = a.shape
+  local p, q, shape = a:numbers(), b:numbers(), a.shape
   local width = shape[2] or 1
   for i = 0, shape[1] - 1 do
     for j = 0, width - 1 do
-      f(i + 1, j + 1, p[i * p_stride + j], q[i * q_stride + j])
+      f(i + 1, j + 1, p[i * width + j], q[i * width + j])
     end
   end
 end
@@ -52,7 +50,7 @@ end
 function compare.first(t)
   local words = {}
   if #t > 0 then
-    local p = t:pointer()
+    local p = t:numbers()
     for i = 1, math.min(4, t.shape[2] or t.shape[1]) do
       words[i] = ("%.6g"):format(p[i - 1])
     end

@@ -16,10 +16,17 @@ function M.random(seed)
   end
 end
 
+--- The floats of an F32 tensor, where they lie, and the stride. They are for Lua if it or our own kernels wrote them.
+function M.floats(t)
+  local bits, stride = t:pointer()
+  assert(t.dtype == "F32")
+  return ffi.cast("float *", bits), stride
+end
+
 --- F32 [rows][width] of random numbers, times `scale`.
 function M.matrix(rows, width, seed, scale)
   local t, next_number = tensor.new("F32", { rows, width }), M.random(seed or 1)
-  local data, stride = t:pointer()
+  local data, stride = M.floats(t)
   for i = 0, rows - 1 do
     for j = 0, width - 1 do
       data[i * stride + j] = next_number() * (scale or 1)
@@ -31,7 +38,7 @@ end
 --- F32 [n] of random numbers, times `scale`, plus `shift`.
 function M.vector(n, seed, scale, shift)
   local t, next_number = tensor.new("F32", { n }), M.random(seed or 1)
-  local data = t:pointer()
+  local data = M.floats(t)
   for i = 0, n - 1 do
     data[i] = next_number() * (scale or 1) + (shift or 0)
   end

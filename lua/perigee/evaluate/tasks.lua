@@ -7,7 +7,6 @@
 --   metrics         (answers) -> list of { name, scorer }, the one that counts first
 --   changed         (answer, other) -> whether they differ; nil for numbers, of which the mean distance is told instead
 local entities = require "perigee.evaluate.entities"
-local ffi = require "ffi"
 local metrics = require "perigee.evaluate.metrics"
 local ranking = require "perigee.evaluate.ranking"
 local squad = require "perigee.evaluate.squad"
@@ -166,17 +165,14 @@ end
 
 ---- Vectors -----------------------------------------------------------------------------------------------------------
 
-local floats = ffi.typeof "float[?]"
-
 -- Of each input its vector, of length 1.
 local function vectors_of(encoder, texts, prompt)
   local matrix = encoder:embed(texts, { prompt = prompt })
-  local from, stride, width = matrix:pointer(), select(2, matrix:pointer()), matrix.shape[2]
+  local width = matrix.shape[2]
   local list = map(texts, function(_, i)
-    local v, square = floats(width), 0
+    local v, square = matrix[i]:numbers(), 0
     for k = 0, width - 1 do
-      local x = from[(i - 1) * stride + k]
-      v[k], square = x, square + x * x
+      square = square + v[k] * v[k]
     end
     local scale = square > 0 and 1 / math.sqrt(square) or 0
     for k = 0, width - 1 do

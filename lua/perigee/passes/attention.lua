@@ -41,9 +41,8 @@ end
 function attention.scales(seen, heads)
   local W = #seen.min
   local D = W / 3 / heads
-  local min, max = seen.min:pointer(), seen.max:pointer()
-  local scales = setmetatable({ m = tensor.new("F32", W), qk = tensor.new("F32", heads), v = tensor.new("F32", heads) }, Scales)
-  local m, qk, v = scales.m:pointer(), scales.qk:pointer(), scales.v:pointer()
+  local min, max = seen.min:numbers(), seen.max:numbers()
+  local m, qk, v = pgee.doubles(W), pgee.doubles(heads), pgee.doubles(heads)
   for h = 0, heads - 1 do
     local own = {}
     for part = 0, 2 do -- Q, K, V
@@ -55,7 +54,10 @@ function attention.scales(seen, heads)
     end
     qk[h], v[h] = own[0] * own[1], own[2]
   end
-  return scales
+  local function of(numbers, n)
+    return tensor.new("F32", n):put(numbers)
+  end
+  return setmetatable({ m = of(m, W), qk = of(qk, heads), v = of(v, heads) }, Scales)
 end
 
 --- The quantizer that a linear before an INT8 attention has.
@@ -68,9 +70,8 @@ end
 function attention.bias(node, memo)
   local bias, heads = node.bias, node.heads
   return bias and memo:get(("bias %s %d %s"):format(bias.table.name, bias.reach, tostring(bias.bucket)), function()
-    local rows, all = bias.table.tensor:f32(), tensor.new("F32", { heads, 2 * bias.reach - 1 })
-    local from, from_stride = rows:pointer()
-    local to, stride = all:pointer()
+    local rows, stride = bias.table.tensor, 2 * bias.reach - 1
+    local from, to = rows:numbers(), pgee.doubles(heads * stride)
     for distance = 1 - bias.reach, bias.reach - 1 do
       local bucket, column = bias.bucket(distance), distance + bias.reach - 1
       if type(bucket) ~= "number" or bucket % 1 ~= 0 or bucket < 0 or bucket >= rows.shape[1] then
@@ -78,11 +79,10 @@ function attention.bias(node, memo)
           pgee.describe(bucket), rows.shape[1] - 1, bias.table.name), 0)
       end
       for h = 0, heads - 1 do
-        to[h * stride + column] = from[bucket * from_stride + h]
+        to[h * stride + column] = from[bucket * rows.shape[2] + h]
       end
     end
-    rows:release()
-    return all
+    return tensor.new("F32", { heads, stride }):put(to)
   end)
 end
 

@@ -3,6 +3,7 @@
 --
 -- The weights of all linears of a site count together. Dividing costs nothing at run time: it goes into the multiplier of
 -- whatever quantizes the site.
+local pgee = require "perigee.ffi"
 local quant = require "perigee.quant"
 local settings = require "perigee.settings"
 local tensor = require "perigee.tensor"
@@ -20,12 +21,11 @@ end
 
 -- The largest |x| of each channel.
 local function input_range(seen, K)
-  local range = tensor.new("F32", K)
-  local min, max, out = seen.min:pointer(), seen.max:pointer(), range:pointer()
+  local min, max, out = seen.min:numbers(), seen.max:numbers(), pgee.doubles(K)
   for k = 0, K - 1 do
     out[k] = math.max(-min[k], max[k])
   end
-  return range
+  return tensor.new("F32", K):put(out)
 end
 
 --- All parts of each site's linears, by site.

@@ -100,8 +100,7 @@ local function join(vectors, batch)
     return vectors
   end
   local width = vectors.shape[2]
-  local joined = tensor.new("F32", { batch.count, width })
-  local from, to = vectors:pointer(), joined:pointer()
+  local from, to = vectors:numbers(), pgee.doubles(batch.count * width)
   for input, first, last in batch:groups() do
     local all = batch.starts[last] - batch.starts[first - 1]
     for k = 0, width - 1 do
@@ -113,7 +112,7 @@ local function join(vectors, batch)
     end
   end
   vectors:release()
-  return joined
+  return tensor.new("F32", { batch.count, width }):put(to)
 end
 
 ---- The task ----------------------------------------------------------------------------------------------------------
@@ -144,7 +143,7 @@ embed.options = inputs.options {
   dimensions = { "integer", 1, help = "Only the first values of a vector, scaled to length 1 again if the model's are" },
 }
 
---- model:embed(inputs, options): F32 [inputs][H], whose memory t:pointer() gives to FFI code; one input (not in a list) gives a
+--- model:embed(inputs, options): F32 [inputs][H], whose bytes t:pointer() gives to FFI code; one input (not in a list) gives a
 -- vector [H]. Second result: the batch, which says what was truncated. Options:
 --   prompt     what goes before every text: the name of a prompt in config_sentence_transformers.json, or a text; false: nothing,
 --              not even that file's default. Whether its tokens are pooled is for the checkpoint to say

@@ -167,11 +167,11 @@ function fill.run(encoder, given, opts)
   end
   encoder:runner("fill-mask"):run(batch:mark(rows), function(output, _, _, _, before)
     local logits = output "logits"
-    local pointer, V = logits:pointer(), logits.shape[2]
+    local numbers, V = logits:numbers(), logits.shape[2]
     for r = 0, #logits - 1 do
       local mark = marks[before + r + 1]
       list[mark.input] = list[mark.input] or {}
-      table.insert(list[mark.input], describe(tokenizer, mark, best_of(pointer + r * V, V, read.top_k, targets)))
+      table.insert(list[mark.input], describe(tokenizer, mark, best_of(numbers + r * V, V, read.top_k, targets)))
     end
     logits:release()
   end)

@@ -159,7 +159,7 @@ local function set_model(d, m, held)
   end
 end
 
---- The definition, and what must be held as long as it is used. special: texts of special tokens by key.
+--- The definition, which keeps alive what it points to. special: texts of special tokens by key.
 function M.of(file, path, special)
   local d, held = ffi.new "pgee_tokenizer_definition", { path = path }
   local model, post, added = models.model(file, path), steps.post_processor(file, path), added_tokens(file, path)
@@ -172,7 +172,7 @@ function M.of(file, path, special)
   d.trim_offsets, d.add_prefix_space = post.trim_offsets and 1 or 0, post.add_prefix_space and 1 or 0
   set_added(d, added, held)
   set_specials(d, special, model, added, post.single, held)
-  return d, held
+  return pgee.hold(d, held)
 end
 
 return M

@@ -1,0 +1,81 @@
+--- NaNs of every kind, as bits: what a file may hold. LuaJIT takes some of them for tables, strings, functions (perigee.ffi).
+--
+--   for _, bits in ipairs(nans.F32) do ... end          -- numbers; of F64 uint64_t
+--   nans.tensor("F32", nans.F32)                         -- a tensor of these bits
+--   nans.in_both_modes(function() ... end)               -- by LuaJIT's interpreter, and compiled
+local ffi = require "ffi"
+local tensor = require "perigee.tensor"
+
+local nans = { F32 = {}, F64 = {}, F16 = {}, BF16 = {} }
+
+-- Of each sign and each leading bits of the fraction, which are LuaJIT's tag: the least, the next and the largest rest.
+for _, sign in ipairs { 0, 1 } do
+  for tag = 0, 31 do
+    for _, rest in ipairs { 0, 1, 0x20001, 0x3ffff } do
+      if tag + rest > 0 then
+        table.insert(nans.F32, sign * 2 ^ 31 + 0x7f800000 + tag * 2 ^ 18 + rest)
+      end
+    end
+    for _, rest in ipairs { 0, 1, 0x414141414141ULL, 0x7fffffffffffULL } do
+      if tag > 0 or rest ~= 0 then
+        table.insert(nans.F64, (sign * 0x8000ULL + 0x7ff0) * 2ULL ^ 48 + tag * 2ULL ^ 47 + rest)
+      end
+    end
+  end
+  for fraction = 1, 0x3ff do
+    table.insert(nans.F16, sign * 0x8000 + 0x7c00 + fraction)
+  end
+  for fraction = 1, 0x7f do
+    table.insert(nans.BF16, sign * 0x8000 + 0x7f80 + fraction)
+  end
+end
+
+-- And some at random.
+local state = 1
+local function random()
+  state = (state * 16807) % 2147483647
+  return state
+end
+for _ = 1, 500 do
+  table.insert(nans.F32, random() % 2 * 2 ^ 31 + 0x7f800000 + 1 + random() % 0x7fffff)
+  local high = (random() % 2 * 0x8000ULL + 0x7ff0) * 2ULL ^ 48
+  table.insert(nans.F64, high + random() % 0xffffff * 2ULL ^ 28 + 1 + random() % 2 ^ 28)
+end
+
+--- A vector of a float type with these bits.
+function nans.tensor(dtype, list)
+  local t = tensor.new(dtype, #list)
+  local bits = t:pointer()
+  for i, b in ipairs(list) do
+    bits[i - 1] = b
+  end
+  return t
+end
+
+local box = ffi.new "union { double v; uint64_t bits; }"
+
+--- Whether v is the one NaN that C gives to Lua.
+function nans.is(v)
+  if type(v) ~= "number" then
+    return false
+  end
+  box.v = v
+  return box.bits == 0x7ff8000000000000ULL
+end
+
+--- f() with LuaJIT's compiler off, then with it on, several times, so that it is compiled.
+function nans.in_both_modes(f)
+  local ok, failure = pcall(function()
+    jit.off()
+    jit.flush()
+    f()
+    jit.on()
+    for _ = 1, 3 do
+      f()
+    end
+  end)
+  jit.on()
+  assert(ok, failure)
+end
+
+return nans
