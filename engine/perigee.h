@@ -549,7 +549,15 @@ typedef struct pgee_attention_args {
                                   finite, also times 1.5. Sequences of at most M tokens */
 } pgee_attention_args;
 
-enum { PGEE_POOL_FIRST = 0, PGEE_POOL_MEAN = 1, PGEE_POOL_MAX = 2, PGEE_POOL_MEAN_SQRT = 3, PGEE_POOL_LAST = 4 };
+/* WEIGHTED: the mean in which the token at position i of its sequence, from 1, counts i times. */
+enum {
+  PGEE_POOL_FIRST = 0,
+  PGEE_POOL_MEAN = 1,
+  PGEE_POOL_MAX = 2,
+  PGEE_POOL_MEAN_SQRT = 3,
+  PGEE_POOL_LAST = 4,
+  PGEE_POOL_WEIGHTED = 5
+};
 
 /* One row for each sequence. */
 typedef struct pgee_pool_args {

@@ -6,8 +6,8 @@ static int pool_check(const void *args) {
   const pgee_pool_args *a = args;
   TRY(tensor_expect(a->x, "x", PGEE_F32, 2, -1, -1));
   TRY(tensor_expect_output(a->y, "y", PGEE_F32, 2, -1, a->x->shape[1]));
-  if (a->mode < PGEE_POOL_FIRST || a->mode > PGEE_POOL_LAST)
-    return fail(PGEE_ARGUMENT, "mode is %d, expected one of PGEE_POOL_FIRST to PGEE_POOL_LAST", a->mode);
+  if (a->mode < PGEE_POOL_FIRST || a->mode > PGEE_POOL_WEIGHTED)
+    return fail(PGEE_ARGUMENT, "mode is %d, expected one of PGEE_POOL_FIRST to PGEE_POOL_WEIGHTED", a->mode);
   if (a->x->rows > PGEE_TOKENS || (a->y->rows != PGEE_FIXED && a->y->rows != PGEE_SEQUENCES) ||
       (a->x->rows == PGEE_FIXED) != (a->y->rows == PGEE_FIXED))
     return fail(PGEE_ARGUMENT, "pooling goes from a row for each token, x, to a row for each sequence, y");

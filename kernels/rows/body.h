@@ -237,6 +237,11 @@ INLINE v16 pool_lanes(const float *x, int64_t ldx, int64_t rows, int mode, int n
     }
     return r;
   }
+  if (mode == PGEE_POOL_WEIGHTED) {
+    for (int64_t t = 1; t < rows; t++)
+      r = vfma(vsplat((float)(t + 1)), vload(x + t * ldx, n), r);
+    return vdiv(r, vsplat((float)(rows * (rows + 1) / 2)));
+  }
   for (int64_t t = 1; t < rows; t++)
     r = vadd(r, vload(x + t * ldx, n));
   return vdiv(r, vsplat(mode == PGEE_POOL_MEAN ? (float)rows : sqrtf((float)rows)));

@@ -117,7 +117,7 @@ for _, kind in ipairs { "gelu", "gelu_tanh", "relu", "tanh", "quick_gelu", "silu
   end
 end
 
---- One row for each sequence. mode: "first", "mean", "max", "mean_sqrt", "last".
+--- One row for each sequence. mode: "first", "mean", "max", "mean_sqrt", "last", "weighted".
 function Graph:pool(x, mode)
   return self:push { op = "pool", inputs = { x }, rows = "sequences", width = x.width, mode = mode }
 end

@@ -26,7 +26,7 @@ local KERNELS = { auto = C.PGEE_AUTO, onednn = C.PGEE_ONEDNN }
 local MODES = { static = C.PGEE_STATIC, token = C.PGEE_DYNAMIC_TOKEN, sequence = C.PGEE_DYNAMIC_SEQUENCE }
 local POOLS = {
   first = C.PGEE_POOL_FIRST, mean = C.PGEE_POOL_MEAN, max = C.PGEE_POOL_MAX, mean_sqrt = C.PGEE_POOL_MEAN_SQRT,
-  last = C.PGEE_POOL_LAST,
+  last = C.PGEE_POOL_LAST, weighted = C.PGEE_POOL_WEIGHTED,
 }
 
 local QUERIES = { all = C.PGEE_QUERIES_ALL, first = C.PGEE_QUERIES_FIRST, marked = C.PGEE_QUERIES_MARKED }

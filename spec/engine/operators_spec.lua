@@ -522,7 +522,7 @@ describe("pool", function()
     local batch, T = batch_of(LENGTHS)
     local H = 37
     local x = engine.matrix(T, H, 1, 2)
-    local names = { "first", "mean", "max", "mean_sqrt", "last" }
+    local names = { "first", "mean", "max", "mean_sqrt", "last", "weighted" }
     local result = engine.same_everywhere(function()
       local list = {}
       for i, mode in ipairs(names) do
@@ -531,18 +531,20 @@ describe("pool", function()
       end
       return list
     end)
-    local want, at = { {}, {}, {}, {}, {} }, 0
+    local want, at = { {}, {}, {}, {}, {}, {} }, 0
     for b, S in ipairs(LENGTHS) do
-      for i = 1, 5 do
+      for i = 1, #names do
         want[i][b] = {}
       end
       for k = 1, H do
-        local sum, most = 0, -math.huge
+        local sum, most, weighted = 0, -math.huge, 0
         for t = at + 1, at + S do
+          weighted = weighted + (t - at) * x[t][k]
           sum, most = sum + x[t][k], math.max(most, x[t][k])
         end
         want[1][b][k], want[2][b][k], want[3][b][k] = x[at + 1][k], sum / S, most
         want[4][b][k], want[5][b][k] = sum / math.sqrt(S), x[at + S][k]
+        want[6][b][k] = weighted / (S * (S + 1) / 2)
       end
       at = at + S
     end

@@ -337,12 +337,13 @@ static void see_columns(worst *w, const rows_case *c, const rows_input *in, cons
     squares += (double)in->x.f[k] * in->x.f[k];
   for (int k = 0; k < c->width; k++) {
     const float *x = in->x.f + k;
-    double sum = 0, lo = x[0], hi = x[0];
+    double sum = 0, lo = x[0], hi = x[0], weighted = 0;
     for (int t = 0; t < c->rows; t++) {
-      sum += x[t * ld];
+      sum += x[t * ld], weighted += (t + 1.0) * x[t * ld];
       lo = fmin(lo, x[t * ld]), hi = fmax(hi, x[t * ld]);
     }
-    double pooled[5] = {x[0], sum / c->rows, hi, sum / sqrt(c->rows), x[(c->rows - 1) * ld]};
+    double pooled[6] = {x[0], sum / c->rows, hi, sum / sqrt(c->rows), x[(c->rows - 1) * ld],
+                        weighted / (c->rows * (c->rows + 1.0) / 2)};
     if (c->op == MINMAX) {
       see_y(w, r->y.f[k], fmin(lo, in->gamma.f[k]));
       see_y(w, r->other.f[k], fmax(hi, in->beta.f[k]));
