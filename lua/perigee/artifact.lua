@@ -7,7 +7,8 @@
 -- its task is first run. There are no FP32 weights: settings can be read, not changed.
 --
 -- Formats. A file says which format it is of, a whole number that rises with every change that earlier libraries cannot read.
--- This library reads format 1. A newer one is refused by name; CHANGELOG.md says when an older one is no longer read.
+-- This library reads formats 1 and 2; 2 is of models with layers after their pooling, or whose vectors are cut. A newer one is
+-- refused by name; CHANGELOG.md says when an older one is no longer read.
 --
 -- Damage. The header and every tensor of at most 64 KiB are checked against their checksums whenever a file is opened, all else
 -- with { verify = true } or { copy = true }. A plan is checked operator by operator as if it had been typed.
@@ -20,10 +21,11 @@ local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"
 local plan = require "perigee.plan"
 local safetensors = require "perigee.safetensors"
+local vectors = require "perigee.tasks.vectors"
 local ffi = require "ffi"
 local raise, error = pgee.raise, pgee.error
 
-local artifact = { FORMAT = 1 }
+local artifact = { FORMAT = 2 }
 
 local Artifact = Encoder.extend {}
 
@@ -46,6 +48,9 @@ local function expect(what, value, kind)
   end
   return value
 end
+
+-- The fields of a layer after the pooling that are tensors, by name.
+local LAYER_TENSORS = { weight = true, bias = true, residual = true, gamma = true, beta = true }
 
 -- A tensor of the file, a view, kept.
 local function tensor_of(self, name)
@@ -215,20 +220,40 @@ function Artifact:tokenizer()
   return self.tokens_of
 end
 
---- How hidden states become one vector: { modes =, normalize = }.
-function Artifact:pooling()
-  if not self.pooled then
-    fail(self, "it was saved without pooling: its checkpoint's is not supported")
+-- The layers after the pooling with their tensors in place of the names of these. Shapes are checked where they run.
+local function layers_of(self, saved)
+  local list = {}
+  for i, layer in ipairs(saved) do
+    list[i] = {}
+    for key, value in pairs(layer) do
+      list[i][key] = LAYER_TENSORS[key] and type(value) == "string" and tensor_of(self, value) or value
+    end
   end
-  return self.pooled
+  return list
 end
 
---- For tasks: prompts, { name = text }, and the name of the one that goes before a text by default, nil if none.
+--- How hidden states become one vector, as checkpoint/sentence.lua says.
+function Artifact:pooling()
+  local saved = self.pooled
+  if not saved then
+    fail(self, "it was saved without pooling: its checkpoint's is not supported")
+  elseif not saved.layers then
+    return saved
+  end
+  local pooling = { layers = layers_of(self, saved.layers) }
+  for key, value in pairs(saved) do
+    pooling[key] = pooling[key] or value
+  end
+  return pooling
+end
+
+--- For tasks: prompts, { name = text }, the name of the one that goes before a text by default, nil if none, and the kind of
+-- model that they are of.
 function Artifact:prompts()
   if not self.prompted then
     fail(self, "it was saved without prompts: its checkpoint's are malformed")
   end
-  return self.prompted.list, self.prompted.default
+  return self.prompted.list, self.prompted.default, self.prompted.kind
 end
 
 --- What runs each linear, as a table that prints itself.
@@ -351,12 +376,27 @@ local function has_texts(list)
   return true
 end
 
+local function is_layers(list)
+  local ok = type(list) == "table"
+  for _, layer in pairs(ok and list or {}) do
+    ok = ok and type(layer) == "table" and vectors.is_layer(layer.op)
+  end
+  return ok
+end
+
 local function is_pooling(pooling)
+  local dimensions = type(pooling) == "table" and pooling.dimensions or 1
   return type(pooling) == "table" and has_texts(pooling.modes) and #pooling.modes > 0
+    and (pooling.layers == nil or is_layers(pooling.layers))
+    and type(dimensions) == "number" and dimensions % 1 == 0 and dimensions >= 1
+end
+
+local function is_text(value)
+  return value == nil or type(value) == "string"
 end
 
 local function is_prompts(prompts)
-  return type(prompts) == "table" and has_texts(prompts.list) and (prompts.default == nil or type(prompts.default) == "string")
+  return type(prompts) == "table" and has_texts(prompts.list) and is_text(prompts.default) and is_text(prompts.kind)
 end
 
 local function read_model(self)

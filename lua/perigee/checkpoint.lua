@@ -9,109 +9,24 @@
 -- Names of tensors are those of the bare encoder: a prefix such as "bert." is taken off, LayerNorm.gamma and beta are weight and
 -- bias, buffers that hold no weights are not seen. All files are checked as far as they are read, and errors name the file. What
 -- is for text alone (the tokenizer's files and the limits in them) is read, and checked, when it is first asked for.
+local adapter = require "perigee.checkpoint.adapter"
+local Config = require "perigee.config"
 local definitions = require "perigee.definitions"
 local Ignored = require "perigee.ignored"
 local json = require "perigee.json"
 local pgee = require "perigee.ffi"
-local safetensors = require "perigee.safetensors"
+local read = require "perigee.tokenizer.read"
+local sentence = require "perigee.checkpoint.sentence"
+local weight_files = require "perigee.checkpoint.weight_files"
+local fail, given, join = read.fail, read.given, read.join
 
 local M = {}
 local Checkpoint = {}
-
-local function fail(...)
-  error(string.format(...), 0)
-end
-
-local function join(folder, name)
-  return name == "" and folder or folder:gsub("/+$", "") .. "/" .. name
-end
-
--- A missing or null value as nil.
-local function given(value)
-  if value == json.null then
-    return nil
-  end
-  return value
-end
 
 -- ---- Weights -----------------------------------------------------------------------------------------------------------
 
 -- Buffers that some versions of the reference library saved beside the weights.
 local BUFFERS = { "position_ids$", "token_type_ids$" }
-
-local CONVERSION = [[
-'%s' has its weights as pytorch_model.bin, which only PyTorch can read. To convert them, run in that folder:
-  python3 -c "import glob, torch; from safetensors.torch import save_file; save_file({k: v.clone().contiguous()
-    for f in glob.glob('pytorch_model*.bin') for k, v in torch.load(f, map_location='cpu', weights_only=True).items()},
-    'model.safetensors', {'format': 'pt'})"]]
-
-local function open_file(path)
-  local ok, file = pcall(safetensors.open, path)
-  return ok and file or fail("%s", file)
-end
-
--- Every tensor's file by its name, from a single file.
-local function single(self, path)
-  local file = open_file(path)
-  self.files.weights = { path }
-  local where = {}
-  for _, name in ipairs(file:names()) do
-    where[name] = file
-  end
-  return where, file:names()
-end
-
--- The same from shards: the index says which tensor is in which. A tensor that it does not name is not seen.
-local function sharded(self, index_path)
-  local map = json.object(index_path).weight_map
-  if type(map) ~= "table" then
-    fail("'%s': weight_map is %s, expected an object of tensor name: file name", index_path, json.describe(map))
-  end
-  local shards, has, where, names = {}, {}, {}, {}
-  self.files.weights = {}
-  for name, shard in pairs(map) do
-    if type(name) ~= "string" or type(shard) ~= "string" or shard:find "/" or shard:find "%z" or shard:match "^%.*$" then
-      fail("'%s': the shard of tensor '%s' is %s, expected the name of a file in the same folder", index_path, tostring(name),
-        json.describe(shard))
-    end
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  for _, name in ipairs(names) do
-    local shard = map[name]
-    if not shards[shard] then
-      local path = join(self.folder, shard)
-      if not json.exists(path) then
-        fail("'%s': the shard '%s' of tensor '%s' is missing", index_path, shard, name)
-      end
-      shards[shard] = open_file(path)
-      has[shard] = {}
-      for _, inside in ipairs(shards[shard]:names()) do
-        has[shard][inside] = true
-      end
-      table.insert(self.files.weights, path)
-    end
-    if not has[shard][name] then
-      fail("'%s': tensor '%s' should be in '%s', which has no such tensor", index_path, name, shard)
-    end
-    where[name] = shards[shard]
-  end
-  return where, names
-end
-
-local function open_weights(self)
-  local file, index = join(self.folder, "model.safetensors"), join(self.folder, "model.safetensors.index.json")
-  if json.exists(file) then
-    return single(self, file)
-  elseif json.exists(index) then
-    return sharded(self, index)
-  end
-  local pickled = join(self.folder, "pytorch_model.bin")
-  if json.exists(pickled) or json.exists(pickled .. ".index.json") then
-    fail(CONVERSION, self.folder)
-  end
-  fail("'%s' has no weights: neither model.safetensors nor model.safetensors.index.json", self.folder)
-end
 
 -- The name that a model definition uses for a tensor, and how far from it the tensor's own name is: where two tensors would
 -- answer to one name, the nearer does. Prefixed names come first: beside them, others belong to a head or to nobody.
@@ -139,7 +54,12 @@ local TABLE, DECODER = "embeddings.word_embeddings.weight", "lm_head.decoder.wei
 
 -- Fills self.tensors: for each canonical name the file and the name in it.
 local function index_weights(self)
-  local where, names = open_weights(self)
+  if not weight_files.exist(self.base) then
+    definitions.of(Config.new(self.config, self.files.config)) -- first say that there is no definition for the model, if so
+    weight_files.no_weights(self.base)
+  end
+  local where, names, paths = weight_files.open_all(self.base)
+  self.files.weights = paths
   local prefix = definitions.prefix(self.config.model_type) .. "."
   self.tensors, self.order, self.stored = {}, {}, {}
   for _, name in ipairs(names) do
@@ -155,6 +75,9 @@ local function index_weights(self)
       end
     end
   end
+  if self.adapter then
+    adapter.index(self, function(name) return (canonical(name, prefix)) end)
+  end
   if self.config.tie_word_embeddings ~= false then
     self.tensors[TABLE] = self.tensors[TABLE] or self.tensors[DECODER]
   end
@@ -165,7 +88,8 @@ function Checkpoint:names()
   return { unpack(self.order) }
 end
 
---- The tensor of that name, a view of the mapped file; nil if there is none.
+--- The tensor of that name, a view of the mapped file; nil if there is none. One of type F64, and one that an adapter changes, is
+-- a new tensor in F32.
 function Checkpoint:tensor(name)
   local found = self.tensors[name]
   if not found then
@@ -173,7 +97,11 @@ function Checkpoint:tensor(name)
   end
   self.asked[found.name] = true
   local ok, t = pcall(found.file.tensor, found.file, found.name)
-  return ok and t or fail("%s", t)
+  if not ok then
+    fail("%s", t)
+  end
+  local changed = self.adapter and adapter.merge(self.adapter, name, t)
+  return changed or t.dtype == "F64" and t:f32() or t
 end
 
 --- The names, as they stand in the files, of the tensors that nobody has asked for; buffers are not among them.
@@ -192,12 +120,22 @@ end
 -- Files that are read when they are first asked for, as fields: what is wrong with them stops nobody who gives no text.
 local COMPANIONS = {
   config = "config.json", tokenizer_config = "tokenizer_config.json", special_tokens = "special_tokens_map.json",
-  sentence_config = "sentence_bert_config.json", sentence_prompts = "config_sentence_transformers.json",
 }
+local SENTENCE_PROMPTS = "config_sentence_transformers.json"
+
+local function object(self, key)
+  return self.files[key] and json.object(self.files[key]) or {}
+end
+
+local READERS = { config = object, special_tokens = object, sentence_prompts = object, sentence_config = sentence.config }
+
+function READERS.tokenizer_config(self, key)
+  return sentence.override(self, object(self, key), "processor_kwargs")
+end
 
 function Checkpoint.__index(self, key)
-  if COMPANIONS[key] then
-    self[key] = self.files[key] and json.object(self.files[key]) or {}
+  if READERS[key] then
+    self[key] = READERS[key](self, key)
     return self[key]
   end
   return Checkpoint[key]
@@ -283,134 +221,63 @@ local function positive(values, key, path)
   return value < 2 ^ 31 and value or nil
 end
 
---- The most tokens of one input that the checkpoint provides for: the smallest of config.json's max_position_embeddings,
--- tokenizer_config.json's model_max_length and sentence_bert_config.json's max_seq_length; nil if none of them says so.
+--- The most tokens of one input that the checkpoint provides for, as sentence-transformers has it: model_max_length of the
+-- Transformer module's processor_kwargs, else its max_seq_length, else the smaller of tokenizer_config.json's model_max_length
+-- and config.json's max_position_embeddings; nil if none of them says so. A model's positions limit it as well.
 function Checkpoint:limit()
-  local limits = {
-    positive(self.config, "max_position_embeddings", self.files.config) or math.huge,
-    positive(self.tokenizer_config, "model_max_length", self.files.tokenizer_config) or math.huge,
-    positive(self.sentence_config, "max_seq_length", self.files.sentence_config) or math.huge,
-  }
-  local limit = math.min(unpack(limits))
+  local kwargs, path = self.sentence_config.processor_kwargs or {}, self.files.sentence_config
+  local own = positive(kwargs, "model_max_length", path)
+  if given(kwargs.model_max_length) == nil then
+    own = positive(self.sentence_config, "max_seq_length", path)
+  end
+  local positions = positive(self.config, "max_position_embeddings", self.files.config)
+  local length = positive(self.tokenizer_config, "model_max_length", self.files.tokenizer_config)
+  local limit = own or math.min(positions or math.huge, length or math.huge)
   return limit < math.huge and limit or nil
 end
 
 -- ---- sentence-transformers ---------------------------------------------------------------------------------------------
 
-local function read_modules(self, dir)
-  local path = join(dir, "modules.json")
-  if not json.exists(path) then
-    return nil
-  end
-  self.files.modules = path
-  local modules = json.list(path)
-  for i, module in ipairs(modules) do
-    if type(module) ~= "table" or type(module.type) ~= "string" or type(module.path) ~= "string" then
-      fail("'%s': module %d is not an object with the strings type and path", path, i)
-    elseif module.path:find "^/" or module.path:find "%.%." or module.path:find "%z" then
-      fail("'%s': module %d is in '%s', expected a folder inside this one", path, i, module.path)
-    end
-    module.class = module.type:match "[^.]*$"
-  end
-  return modules
-end
-
--- Pooling modes in the order in which the reference puts them side by side. `default`: what a key that is missing means.
-local MODES = {
-  { key = "pooling_mode_cls_token", name = "cls", mode = "first" },
-  { key = "pooling_mode_max_tokens", name = "max", mode = "max" },
-  { key = "pooling_mode_mean_tokens", name = "mean", mode = "mean", default = true },
-  { key = "pooling_mode_mean_sqrt_len_tokens", name = "mean_sqrt_len_tokens", mode = "mean_sqrt" },
-  { key = "pooling_mode_weightedmean_tokens", name = "weightedmean" },
-  { key = "pooling_mode_lasttoken", name = "lasttoken", mode = "last" },
-}
-
-local function read_modes(path)
-  local config = json.object(path)
-  local named = given(config.pooling_mode) -- newer files name it instead
-  local modes = {}
-  for _, m in ipairs(MODES) do
-    local on = boolean(config, m.key, path)
-    if on == nil then
-      on = m.default
-    end
-    if named ~= nil then
-      on = named == m.name
-    end
-    if on and not m.mode then
-      fail("'%s': the pooling mode %s is not supported", path, m.name)
-    elseif on then
-      modes[#modes + 1] = m.mode
-    end
-  end
-  if #modes == 0 then
-    fail("'%s' asks for %s", path, named == nil and "no pooling mode" or "an unknown pooling mode: " .. json.describe(named))
-  end
-  return modes
-end
-
---- What sentence-transformers puts before texts, { name = text }, and the name of what it puts there unless told otherwise; nil
--- if that is nothing.
-function Checkpoint:prompts()
-  local path, prompts = self.files.sentence_prompts, given(self.sentence_prompts.prompts) or {}
-  if type(prompts) ~= "table" then
-    fail("'%s': prompts is %s, expected an object of name: text", path, json.describe(prompts))
-  end
-  local default = given(self.sentence_prompts.default_prompt_name)
-  if default ~= nil and (type(default) ~= "string" or type(prompts[default]) ~= "string") then
-    fail("'%s': default_prompt_name is %s, expected the name of one of the prompts", path, json.describe(default))
-  end
-  local list = {}
-  for name, text in pairs(prompts) do
-    if type(name) ~= "string" or type(text) ~= "string" then
-      fail("'%s': the prompt %s is %s, expected a text", path, tostring(name), json.describe(text))
-    end
-    list[name] = text
-  end
-  return list, default
-end
-
---- How a text's hidden states become its vector: { modes = { "mean" }, normalize = true }. Modes ("first", "max", "mean",
--- "mean_sqrt", "last") stand side by side in the vector. Without modules.json it is the mean, not scaled, as in the reference.
--- skip_prompt is true where the tokens of a prompt do not count, and the special token before them. Modules that are not
--- supported are an error here, not when the checkpoint is opened.
-function Checkpoint:pooling()
-  if not self.modules then
-    return { modes = { "mean" }, normalize = false }
-  end
-  local path, order, pooling = self.files.modules, {}, nil
-  for i, module in ipairs(self.modules) do
-    order[i] = module.class
-    if module.class == "Pooling" then
-      pooling = module
-    end
-  end
-  local chain = table.concat(order, ", ")
-  if #order == 0 then
-    fail("'%s' lists no modules, expected Transformer, Pooling and, after them, possibly Normalize", path)
-  elseif chain ~= "Transformer, Pooling" and chain ~= "Transformer, Pooling, Normalize" then
-    fail("'%s': the modules %s are not supported, only Transformer, Pooling and, after them, Normalize", path, chain)
-  end
-  local config = join(join(self.dir, pooling.path), "config.json")
-  local include = boolean(json.object(config), "include_prompt", config)
-  return { modes = read_modes(config), normalize = order[3] ~= nil, skip_prompt = include == false or nil }
-end
+Checkpoint.pooling, Checkpoint.prompts = sentence.pooling, sentence.prompts
 
 -- ---- Opening -----------------------------------------------------------------------------------------------------------
 
--- The folder of config.json: the Transformer module's where modules.json has one.
-local function transformer_folder(dir, modules)
-  for _, module in ipairs(modules or {}) do
-    if module.class == "Transformer" and json.exists(join(join(dir, module.path), "config.json")) then
-      return join(dir, module.path)
+local VOCABULARIES = {
+  "tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model", "sentencepiece.model",
+  "tokenizer.model",
+}
+
+-- The folder of the tokenizer's files: an adapter's may be that of its base model.
+local function tokenizer_folder(self)
+  for _, name in ipairs(VOCABULARIES) do
+    if json.exists(join(self.folder, name)) then
+      return self.folder
     end
   end
-  return dir
+  return self.base or self.folder
+end
+
+local NOT_READ = "sentence-transformers reads this file only beside a modules.json"
+
+-- The files of sentence-transformers, which are read only if there is a modules.json.
+local function find_sentence_files(self)
+  local prompts = join(self.dir, SENTENCE_PROMPTS)
+  local there = json.exists(prompts) and prompts or nil
+  self.files.sentence_prompts = self.modules and there
+  self.files.sentence_config = sentence.config_path(self)
+  if there and not self.modules then
+    self.ignored:add(prompts, "all keys", NOT_READ)
+  end
+  local path = not self.modules and sentence.some_config(self)
+  if path then
+    self.ignored:add(path, "all keys", NOT_READ)
+  end
 end
 
 local function find_tokenizer_files(self)
+  local folder = tokenizer_folder(self)
   local function find(key, name)
-    local path = join(self.folder, name)
+    local path = join(folder, name)
     self.files[key] = json.exists(path) and path or nil
   end
   find("tokenizer", "tokenizer.json")
@@ -423,10 +290,16 @@ local function find_tokenizer_files(self)
     end
   end
   for key, name in pairs(COMPANIONS) do
+    self.files[key] = nil
     find(key, name)
   end
-  local prompts = join(self.dir, COMPANIONS.sentence_prompts) -- beside modules.json
-  self.files.sentence_prompts = json.exists(prompts) and prompts or nil
+  find_sentence_files(self)
+end
+
+-- modules.json, and the folder of the Transformer module.
+local function find_modules(self)
+  self.modules, self.files.modules = sentence.modules(self.dir)
+  self.folder = sentence.folder(self.dir, self.modules)
 end
 
 -- Blames the caller of the function that calls this.
@@ -441,14 +314,15 @@ end
 function M.tokenizer(dir)
   check_folder(dir)
   local self = setmetatable({ dir = dir, files = {}, ignored = Ignored.new() }, Checkpoint)
-  self.modules = read_modules(self, dir)
-  self.folder = transformer_folder(dir, self.modules)
+  find_modules(self)
   find_tokenizer_files(self)
   return self
 end
 
 --- The checkpoint in the folder `dir`. Fields, beside the methods above:
 --   dir      the folder
+--   folder   that of its Transformer module; base: that of config.json and the weights, which an adapter's base model may have
+--   adapter  what adapter_config.json says (checkpoint/adapter.lua); nil if there is none
 --   config   config.json, decoded; perigee.config checks it
 --   files    paths of what is there: config, weights (a list), tokenizer, vocabulary, tokenizer_config, special_tokens, modules,
 --            sentence_config
@@ -463,15 +337,18 @@ function M.open(dir)
     fail("'%s' is a file, expected the folder of a checkpoint", dir)
   end
   local self = setmetatable({ dir = dir, files = {}, asked = {}, ignored = Ignored.new() }, Checkpoint)
-  self.modules = read_modules(self, dir)
-  self.folder = transformer_folder(dir, self.modules)
-  self.files.config = join(self.folder, "config.json")
-  if not json.exists(self.files.config) then
+  find_modules(self)
+  self.adapter = adapter.read(self)
+  self.base = self.adapter and self.adapter.base or self.folder
+  local config = join(self.base, "config.json")
+  if not json.exists(config) then
     fail("'%s' is not a checkpoint: it has no config.json. Expected: config.json, model.safetensors (or its shards and their "
-      .. "index), tokenizer.json or vocab.txt", self.folder)
+      .. "index), tokenizer.json or vocab.txt", self.base)
   end
-  self.config = json.object(self.files.config)
   find_tokenizer_files(self)
+  self.files.config = config
+  self.config = sentence.override(self, json.object(config), "config_kwargs")
+  sentence.activation(self)
   index_weights(self)
   return self
 end

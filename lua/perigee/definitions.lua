@@ -73,7 +73,7 @@ function definitions.of(config)
   if type(value) ~= "string" or not known[value] then
     local names = definitions.names()
     config:fail("model_type", table.concat(names, ", ") .. nearest.hint(value, names)
-      .. "; perigee.register_model makes others known")
+      .. "; perigee.register_model makes others known, as recipes/register_model.lua shows")
   end
   config.model_type = value
   return of(value)

@@ -2,6 +2,7 @@
 --
 -- As in Python's reader, the last of two equal keys counts. null is json.null; NaN, Infinity and hexadecimal numbers are errors;
 -- integers beyond 2^53 are rounded.
+local foreign = require "perigee.foreign"
 local pgee = require "perigee.ffi"
 local cjson = require("cjson").new()
 cjson.decode_invalid_numbers(false)
@@ -41,7 +42,7 @@ local function read(path, open, kind, text)
   end
   local ok, value = pcall(cjson.decode, text)
   if not ok then
-    error(("'%s' is not valid JSON: %s"):format(path, value), 0)
+    error(("'%s' is not valid JSON: %s%s"):format(path, value, foreign.hint(path)), 0)
   elseif text:match "^%s*(.)" ~= open then -- the decoded tables of [] and {} look alike
     local came = type(value) ~= "table" and M.describe(value) or open == "[" and "an object" or "a list"
     error(("'%s' holds %s, expected %s"):format(path, came, kind), 0)

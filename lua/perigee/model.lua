@@ -226,13 +226,14 @@ function Model:tokenizer()
   return self.tokens_of
 end
 
---- For tasks: how hidden states become one vector, { modes =, normalize =, skip_prompt = }. What is not supported is an error.
+--- For tasks: how hidden states become one vector, as checkpoint/sentence.lua says. What is not supported is an error.
 function Model:pooling()
-  self.pooled = self.pooled or self.checkpoint:pooling()
+  self.pooled = self.pooled or self.checkpoint:pooling(self.config.hidden_size)
   return self.pooled
 end
 
---- For tasks: the checkpoint's prompts, { name = text }, and the name of the one that goes before a text by default, nil if none.
+--- For tasks: the checkpoint's prompts, { name = text }, the name of the one that goes before a text by default, nil if none, and
+-- the kind of model that they are of: "SentenceTransformer" or "CrossEncoder".
 function Model:prompts()
   return self.checkpoint:prompts()
 end

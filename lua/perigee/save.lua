@@ -12,7 +12,6 @@
 --   calibration      { texts, tokens, truncated, digest } of an INT8 model with statistics
 --
 -- The same model by the same settings gives the same bytes: kernels, which are chosen by timing, are left out.
-local artifact = require "perigee.artifact"
 local json = require "perigee.json"
 local operator = require "perigee.operator"
 local options = require "perigee.options"
@@ -214,13 +213,36 @@ local function plain(from, without)
   return copy
 end
 
-local function model_of(model, heads)
+-- The pooling with the names of its layers' tensors in place of these, which the store then has.
+local function pooling_of(pooling, store)
+  local copy, saved = {}, {}
+  for key, value in pairs(pooling) do
+    copy[key] = value
+  end
+  for i, layer in ipairs(pooling.layers or {}) do
+    saved[i] = {}
+    for key, value in pairs(layer) do
+      saved[i][key] = tensor.is(value) and store:name(value, ("embed.%s.%s"):format(layer.name, key)) or value
+    end
+  end
+  copy.layers = pooling.layers and saved
+  return copy
+end
+
+-- The format of a model's file: earlier libraries would pool as formats before 2 say, and leave out what comes after it.
+local function format_of(model)
   local has_pooling, pooling = pcall(model.pooling, model)
-  local has_prompts, list, default = pcall(model.prompts, model)
+  return has_pooling and (pooling.layers or pooling.dimensions) and 2 or 1
+end
+
+local function model_of(model, heads, store)
+  local has_pooling, pooling = pcall(model.pooling, model)
+  local has_prompts, list, default, kind = pcall(model.prompts, model)
   return {
     task = model.task, architecture = model.architecture, limit = model.limit, positions = model.positions,
-    vocabulary = model.vocabulary, types = model.types, heads = heads, pooling = has_pooling and pooling or nil,
-    prompts = has_prompts and { list = list, default = default } or nil,
+    vocabulary = model.vocabulary, types = model.types, heads = heads,
+    pooling = has_pooling and pooling_of(pooling, store) or nil,
+    prompts = has_prompts and { list = list, default = default, kind = kind } or nil,
     fields = plain(model.config, { json = true, path = true }),
   }
 end
@@ -272,7 +294,7 @@ local function save(path, given)
   options.boolean(chosen.tokenizer, "save: tokenizer", -2)
   local model, store = given.model, new_store()
   local metadata = {
-    ["perigee.format"] = tostring(artifact.FORMAT), ["perigee.version"] = ffi.string(pgee.C.pgee_version()),
+    ["perigee.format"] = tostring(format_of(model)), ["perigee.version"] = ffi.string(pgee.C.pgee_version()),
     config = json.canonical(model.config.json),
     settings = given.settings and json.canonical(settings_of(given.settings)) or nil,
     calibration = given.calibration and json.canonical(given.calibration) or nil,
@@ -281,7 +303,7 @@ local function save(path, given)
   for _, head in ipairs(heads) do
     metadata["plan." .. head] = json.canonical(plan_of(given, head, store))
   end
-  metadata.model = json.canonical(model_of(model, heads)) -- after the heads, which read what they need of config.json
+  metadata.model = json.canonical(model_of(model, heads, store)) -- after the heads, which read what they need of config.json
   if chosen.tokenizer ~= false then
     store.tensors.tokenizer = tokenizer_of(model)
   end

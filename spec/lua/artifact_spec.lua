@@ -288,9 +288,9 @@ describe("a file that is opened", function()
   it("may not be newer than the library", function()
     local _, path = saved "tiny"
     local parts = artifacts.parts(path)
-    parts.metadata["perigee.format"], parts.metadata["perigee.version"] = "2", "9.8.7"
+    parts.metadata["perigee.format"], parts.metadata["perigee.version"] = "3", "9.8.7"
     assert.error_matches(function() perigee.open(artifacts.write(parts)) end,
-      "it is of format 2, this library %(.-%) reads formats up to 1; it was written by 9%.8%.7")
+      "it is of format 3, this library %(.-%) reads formats up to 2; it was written by 9%.8%.7")
     for _, format in ipairs { "0", "01", "1.5", "x", "" } do
       parts.metadata["perigee.format"] = format
       assert.error_matches(function() perigee.open(artifacts.write(parts)) end, "it is of format ")

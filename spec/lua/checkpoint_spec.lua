@@ -3,6 +3,8 @@ local checkpoint = require "perigee.checkpoint"
 local files = require "spec.support.files"
 local models = require "spec.support.models"
 
+local BERT = '{"model_type": "bert"}'
+
 -- A safetensors file of U8 vectors of one element, whose values are their numbers in the list of names.
 local function weights(names)
   local list = {}
@@ -71,14 +73,53 @@ describe("perigee.checkpoint", function()
 
     it("nothing without weights", function()
       assert.equal("'DIR' has no weights: neither model.safetensors nor model.safetensors.index.json",
-        refused { ["config.json"] = "{}" })
+        refused { ["config.json"] = BERT })
+      assert.equal("'DIR/config.json': model_type is the string 'bart', expected bert, camembert, distilbert, electra, mpnet, "
+        .. 'roberta, xlm-roberta (did you mean "bert"?); perigee.register_model makes others known, as '
+        .. "recipes/register_model.lua shows", refused { ["config.json"] = '{"model_type": "bart"}' })
     end)
 
-    it("no pickled weights, but says how to convert them", function()
+    it("no weights in other forms, but says what to do", function()
       for _, name in ipairs { "pytorch_model.bin", "pytorch_model.bin.index.json" } do
-        local message = refused { ["config.json"] = "{}", [name] = "x" }
-        assert.truthy(message:find("^'DIR' has its weights as pytorch_model.bin, which only PyTorch can read"))
+        local message = refused { ["config.json"] = BERT, [name] = "x" }
+        assert.truthy(message:find(("'DIR' has its weights as %s, which is not supported, only model.safetensors. To convert "
+          .. "them"):format(name), 1, true))
         assert.truthy(message:find('python3 -c "import glob, torch; from safetensors.torch import save_file', 1, true))
+      end
+      for name, advice in pairs {
+        ["model.onnx"] = "Take the checkpoint", ["onnx/model.onnx"] = "Take the checkpoint", ["tf_model.h5"] = "(from_tf=True)",
+        ["flax_model.msgpack"] = "(from_flax=True)", ["openvino_model.bin"] = "Take the checkpoint",
+      } do
+        local message = refused { ["config.json"] = BERT, [name] = "x" }
+        assert.truthy(message:find(("'DIR' has its weights as %s, which"):format(name), 1, true), message)
+        assert.truthy(message:find(advice, 1, true), message)
+      end
+    end)
+
+    it("nothing in the place of a file, but says what it is", function()
+      local pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daa"
+        .. "aa5e2ca24d17e239\nsize 12345\n"
+      for bytes, what in pairs {
+        [pointer] = "it is a pointer of Git LFS, not the file itself: run `git lfs pull` in the folder",
+        ["\n<!DOCTYPE html>\n<html><body>Sign in</body></html>"] = "it is an HTML or XML page: download the file itself",
+        ["<html>"] = "it is an HTML or XML page",
+        ["GGUF\3\0\0\0\0\0\0\0"] = "it is a GGUF file: take the checkpoint that it was made from",
+        ["PK\3\4\0\0\8\8archive/data.pkl"] = "it is a ZIP archive, as PyTorch writes: PyTorch's weights have to be converted",
+        ["\128\2\138\10l\252\156F\249 j\168P\25."] = "it is a pickle of Python",
+        ["\137HDF\r\n\26\n"] = "it is an HDF5 file, as TensorFlow writes",
+        ["\8\7\18\7pytorch"] = "it is an ONNX model",
+        ["\31\139\8\0\0\0\0\0"] = "it is a gzip archive: unpack it",
+        [""] = "it is empty: download it again",
+      } do
+        for name, contents in pairs {
+          ["model.safetensors"] = { ["config.json"] = BERT, ["model.safetensors"] = bytes },
+          ["config.json"] = { ["config.json"] = bytes, ["model.safetensors"] = weights { "a" } },
+          ["modules.json"] = { ["config.json"] = BERT, ["modules.json"] = bytes, ["model.safetensors"] = weights { "a" } },
+        } do
+          local message = refused(contents)
+          assert.truthy(message:find("^'DIR/" .. name), message)
+          assert.truthy(message:find("; " .. what, 1, true), message)
+        end
       end
     end)
 
@@ -191,6 +232,9 @@ describe("perigee.checkpoint", function()
       local INDEX = "'DIR/model.safetensors.index.json': "
       assert.equal(INDEX .. "the shard 'three.safetensors' of tensor 'bert.c' is missing",
         refused(shards '{"bert.a": "one.safetensors", "bert.c": "three.safetensors"}'))
+      assert.equal(INDEX .. "the shard 'four.safetensors' of tensor 'bert.a', the shard 'three.safetensors' of tensor 'bert.c' "
+        .. "are missing",
+        refused(shards '{"bert.a": "four.safetensors", "bert.c": "three.safetensors", "d": "three.safetensors"}'))
       assert.equal(INDEX .. "tensor 'bert.c' should be in 'one.safetensors', which has no such tensor",
         refused(shards '{"bert.a": "one.safetensors", "bert.c": "one.safetensors"}'))
       for _, name in ipairs { "../one.safetensors", "/etc/passwd", "..", "", "a/b", "x\\u0000" } do
@@ -213,21 +257,92 @@ describe("perigee.checkpoint", function()
   end)
 
   describe("knows the limit", function()
-    local function limit(positions, length, sequence)
-      return (open {
+    local function limit(positions, length, sequence, more)
+      local contents = {
         ["config.json"] = ("{%s}"):format(positions and '"max_position_embeddings": ' .. positions or ""),
         ["tokenizer_config.json"] = length and ('{"model_max_length": %s}'):format(length),
         ["sentence_bert_config.json"] = sequence and ('{"max_seq_length": %s}'):format(sequence),
-      }):limit()
+        ["modules.json"] = '[{"type": "sentence_transformers.models.Transformer", "path": ""}]',
+      }
+      for name, bytes in pairs(more or {}) do
+        contents[name] = bytes or nil
+      end
+      return open(contents):limit()
     end
 
-    it("as the smallest that is given", function()
+    -- spec/golden/make_companions.py has the same from sentence-transformers.
+    it("as sentence-transformers has it: max_seq_length goes before the smallest of the others", function()
       assert.equal(512, limit("512", "512", nil))
       assert.equal(256, limit("512", "512", "256"))
-      assert.equal(128, limit("512", "128", "256"))
+      assert.equal(256, limit("512", "128", "256"))
+      assert.equal(600, limit("512", "128", "600"))
       assert.equal(64, limit("64", "1000000000000000019884624838656", "null"))
       assert.equal(256, limit(nil, nil, "256"))
       assert.is_nil(limit())
+      local function own(json)
+        return { ["sentence_bert_config.json"] = json }
+      end
+      assert.equal(30, limit("64", "40", nil, own '{"max_seq_length": 60, "tokenizer_args": {"model_max_length": 30}}'))
+      assert.equal(31, limit("64", "40", nil, own '{"processor_kwargs": {"model_max_length": 31}, "max_seq_length": 60}'))
+    end)
+
+    it("from the file under any of its names, the first that is not empty, and only beside modules.json", function()
+      for _, name in ipairs { "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet" } do
+        assert.equal(60, limit("64", "40", nil, {
+          ["sentence_" .. name .. "_config.json"] = '{"max_seq_length": 60}', ["sentence_bert_config.json"] = "{}",
+        }))
+      end
+      assert.equal(61, limit("64", "40", "61", { ["sentence_roberta_config.json"] = '{"max_seq_length": 60}' }))
+      assert.equal(40, limit("64", "40", "60", { ["modules.json"] = false }))
+    end)
+
+    it("and lists the files that sentence-transformers does not read without modules.json", function()
+      local c = open { ["sentence_roberta_config.json"] = "{}", ["config_sentence_transformers.json"] = "{}" }
+      assert.equal("all keys of config_sentence_transformers.json: sentence-transformers reads this file only beside a "
+        .. "modules.json\nall keys of sentence_roberta_config.json: sentence-transformers reads this file only beside a "
+        .. "modules.json",
+        tostring(c.ignored))
+    end)
+
+    it("and refuses keys of that file that change what a model computes, or that it has not", function()
+      local function refusal(text)
+        return failure(function() limit(nil, nil, nil, { ["sentence_bert_config.json"] = text }) end)
+          :gsub("^'DIR/sentence_bert_config.json': ", "")
+      end
+      for text, message in pairs {
+        ['{"query_length": 32}'] = "query_length is 32, expected null: encoding by task is not supported",
+        ['{"document_length": 180}'] = "document_length is 180, expected null",
+        ['{"query_expansion": {"length": 32}}'] = "query_expansion is a list or an object, expected null: ColBERT's",
+        ['{"tokenizer_name_or_path": "x"}'] = "tokenizer_name_or_path is the string 'x', expected null",
+        ['{"transformer_task": "fill-mask"}'] = "transformer_task is the string 'fill-mask', expected feature-extraction or",
+        ['{"module_output_name": "x"}'] = "module_output_name is the string 'x', expected token_embeddings or scores",
+        ['{"modality_config": {"message": {}}}'] = "modality_config has the modality 'message', expected 'text'",
+        ['{"modality_config": {"text": {"method": "encode"}}}'] = "modality_config says that a text is read by something else",
+        ['{"processing_kwargs": {"text": {"max_length": 3}}}'] = "processing_kwargs has arguments of the tokenizer",
+        ['{"model_args": {"gguf_file": "x"}}'] = "model_args.gguf_file is the string 'x', which is not supported",
+        ['{"model_kwargs": 3}'] = "model_kwargs is 3, expected an object",
+        ['{"max_seq_len": 3}'] = "max_seq_len is no key of this file; it may have config_args, config_kwargs, do_lower_case",
+      } do
+        local came = refusal(text)
+        assert.truthy(came:find(message, 1, true), came)
+      end
+      assert.equal(60, limit(nil, nil, nil, { ["sentence_bert_config.json"] = '{"max_seq_length": 60, "query_length": null, '
+        .. '"modality_config": {"text": {"method": "forward", "method_output_name": "last_hidden_state"}, "image": 3}, '
+        .. '"module_output_name": "token_embeddings", "processing_kwargs": {}, "unpad_inputs": true, '
+        .. '"model_args": {"attn_implementation": "sdpa"}, "transformer_task": "feature-extraction"}' }))
+    end)
+
+    it("and takes values that go over those of config.json and tokenizer_config.json", function()
+      local c = open {
+        ["modules.json"] = '[{"type": "sentence_transformers.models.Transformer", "path": ""}]',
+        ["tokenizer_config.json"] = '{"do_lower_case": true}',
+        ["sentence_bert_config.json"] = '{"config_args": {"hidden_act": "relu", "revision": "x"}, '
+          .. '"tokenizer_args": {"do_lower_case": false}, "model_kwargs": {"torch_dtype": "float16"}}',
+      }
+      assert.same({ "relu", nil, "bert" }, { c.config.hidden_act, c.config.revision, c.config.model_type })
+      assert.is_false(c:tokenizer_files().lowercase)
+      assert.equal("model_kwargs.torch_dtype of sentence_bert_config.json: settings say how a model computes: FP32 or INT8",
+        tostring(c.ignored))
     end)
 
     it("and refuses what is no limit", function()
@@ -275,7 +390,7 @@ describe("perigee.checkpoint", function()
 
     it("and that sentence-transformers may lower-case too", function()
       for sentence, lower in pairs { ["true"] = true, ["false"] = false, ["null"] = false } do
-        local c = open { ["sentence_bert_config.json"] = ('{"do_lower_case": %s}'):format(sentence) }
+        local c = open { ["modules.json"] = "[]", ["sentence_bert_config.json"] = ('{"do_lower_case": %s}'):format(sentence) }
         assert.equal(lower, c:tokenizer_files().lower)
       end
     end)
@@ -310,9 +425,31 @@ describe("perigee.checkpoint", function()
         pooling(CHAIN, '{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}'))
       assert.same({ modes = { "last" }, normalize = true },
         pooling(CHAIN, '{"pooling_mode_lasttoken": true, "pooling_mode_mean_tokens": false}'))
-      assert.same({ modes = { "first", "max", "mean", "mean_sqrt" }, normalize = true }, pooling(CHAIN,
+      assert.same({ modes = { "first", "max", "mean_sqrt" }, normalize = true }, pooling(CHAIN,
         '{"pooling_mode_cls_token": true, "pooling_mode_mean_sqrt_len_tokens": true, "pooling_mode_max_tokens": true}'))
       assert.same({ modes = { "first" }, normalize = true }, pooling(CHAIN, '{"pooling_mode": "cls"}'))
+      assert.same({ modes = { "first" }, normalize = true }, pooling(CHAIN,
+        '{"pooling_mode": ["cls"], "pooling_mode_max_tokens": true, "include_prompt": true, "embedding_dimension": 3}'))
+      assert.same({ modes = { "weighted", "last", "first" }, normalize = true, skip_prompt = true }, pooling(CHAIN,
+        '{"pooling_mode": ["weightedmean", "lasttoken", "cls"], "include_prompt": false}'))
+      assert.same({ modes = { "weighted" }, normalize = true }, pooling(CHAIN, '{"pooling_mode_weightedmean_tokens": true}'))
+      assert.same({ modes = { "mean" }, normalize = true }, pooling(CHAIN, '{"pooling_mode_mean_tokens": false}'))
+    end)
+
+    it("of a model made to write text as its last token, and of a CrossEncoder as the mean", function()
+      local function alone(config, more)
+        local contents = { ["config.json"] = config }
+        for name, bytes in pairs(more or {}) do
+          contents[name] = bytes
+        end
+        return open(contents):pooling()
+      end
+      assert.same({ modes = { "last" }, normalize = false }, alone '{"architectures": ["RobertaForCausalLM"]}')
+      assert.same({ modes = { "mean" }, normalize = false },
+        alone '{"architectures": ["RobertaForCausalLM"], "is_causal": false}')
+      assert.same({ modes = { "mean" }, normalize = false }, alone(BERT, {
+        ["modules.json"] = modules(CHAIN), ["config_sentence_transformers.json"] = '{"model_type": "CrossEncoder"}',
+      }))
     end)
 
     it("as the mean, not scaled, if nothing says otherwise", function()
@@ -320,21 +457,34 @@ describe("perigee.checkpoint", function()
     end)
 
     it("and names what is not supported, when it is asked", function()
-      local c = open { ["modules.json"] = modules { "Transformer", "Pooling", "Dense", "Normalize" } }
-      assert.equal("'DIR/modules.json': the modules Transformer, Pooling, Dense, Normalize are not supported, only Transformer, "
-        .. "Pooling and, after them, Normalize", failure(function() c:pooling() end))
-      assert.equal("'DIR/modules.json' lists no modules, expected Transformer, Pooling and, after them, possibly Normalize",
-        failure(function() pooling {} end))
-      for _, chain in ipairs { { "Transformer" }, { "Transformer", "Normalize", "Pooling" }, { "Pooling" },
-        { "Transformer", "Pooling", "Pooling" } } do
-        assert.truthy(failure(function() pooling(chain) end):find "are not supported")
+      assert.equal("'DIR/modules.json' lists no modules, expected Transformer, Pooling and possibly Dense, LayerNorm, Dropout, "
+        .. "Normalize", failure(function() pooling {} end))
+      assert.equal("'DIR/modules.json': there is no Pooling after the Transformer, which is not supported, only Transformer, "
+        .. "Pooling and, after these, Dense, LayerNorm, Dropout and Normalize", failure(function() pooling { "Transformer" } end))
+      for place, chain in pairs { { "Transformer", "Normalize", "Pooling" }, { "Transformer", "WeightedLayerPooling", "Pooling" },
+        { "Transformer", "CNN", "Pooling" }, { "Transformer", "LSTM", "Pooling" }, { "Transformer", "Dense", "Pooling" } } do
+        assert.equal(("'DIR/modules.json': module 2, %s, is not supported where it stands"):format(chain[2]),
+          failure(function() pooling(chain) end):match "^(.-),? only", place)
       end
-      assert.equal("'DIR/1_Pooling/config.json': the pooling mode weightedmean is not supported",
-        failure(function() pooling(CHAIN, '{"pooling_mode_weightedmean_tokens": true}') end))
-      assert.equal("'DIR/1_Pooling/config.json' asks for no pooling mode",
-        failure(function() pooling(CHAIN, '{"pooling_mode_mean_tokens": false}') end))
-      assert.equal("'DIR/1_Pooling/config.json' asks for an unknown pooling mode: the string 'best'",
-        failure(function() pooling(CHAIN, '{"pooling_mode": "best"}') end))
+      for _, first in ipairs { "Pooling", "BoW", "CLIPModel", "WordEmbeddings", "StaticEmbedding", "Router" } do
+        assert.truthy(failure(function() pooling { first, "Pooling" } end)
+          :find(("module 1, %s, is not supported where it stands"):format(first), 1, true))
+      end
+      assert.truthy(failure(function() pooling { "Transformer", "Pooling", "Pooling" } end):find "module 3, Pooling, is not")
+      local foreign = modules({ "Transformer", "Pooling" }):gsub("sentence_transformers.models.Pooling", "pylate.models.Pooling")
+      assert.equal("'DIR/modules.json': module 2 is of type pylate.models.Pooling, code that is no part of "
+        .. "sentence-transformers, which is not supported",
+        failure(function() open({ ["modules.json"] = foreign }):pooling() end))
+      for kind, text in pairs { SparseEncoder = '{"model_type": "SparseEncoder"}', ColBERT = '{"query_prefix": "[Q] "}',
+        MultiVectorEncoder = '{"model_type": "MultiVectorEncoder"}' } do
+        local c = open { ["modules.json"] = modules(CHAIN), ["config_sentence_transformers.json"] = text }
+        assert.equal(("'DIR/config_sentence_transformers.json' is of a %s, which is not supported; expected a "
+          .. "SentenceTransformer or a CrossEncoder"):format(kind), failure(function() c:pooling() end))
+      end
+      assert.equal("'DIR/1_Pooling/config.json': pooling_mode is the string 'best', expected cls, lasttoken, max, mean, "
+        .. "mean_sqrt_len_tokens, weightedmean, or a list of these",
+        failure(function() pooling(CHAIN, '{"pooling_mode": ["cls", "best"]}') end))
+      assert.truthy(failure(function() pooling(CHAIN, '{"pooling_mod": "cls"}') end):find "pooling_mod is no key of this file")
       assert.equal("'DIR/1_Pooling/config.json': pooling_mode_max_tokens is 1, expected true or false",
         failure(function() pooling(CHAIN, '{"pooling_mode_max_tokens": 1}') end))
       local missing = open { ["modules.json"] = modules(CHAIN) }

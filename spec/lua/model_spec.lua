@@ -115,7 +115,7 @@ describe("loading", function()
       ["tokenizer.json"] = { "{", "is not valid JSON" },
     }
     for name, refusal in pairs(refusals) do
-      local model = perigee.load(models.variant(models.path "gelu", { [name] = refusal[1] }))
+      local model = perigee.load(models.variant(models.path "gelu", { [name] = refusal[1], ["modules.json"] = "[]" }))
       assert.are.same({ 1, 64 }, model:hidden({ ids = { 1 } }).shape)
       assert.equal(model.positions, model.limit)
       for _ = 1, 2 do

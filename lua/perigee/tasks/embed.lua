@@ -1,11 +1,14 @@
---- embed: one vector for each text, as sentence-transformers computes it: the hidden states pooled, and scaled to length 1
--- where the checkpoint says so. A checkpoint that says nothing about pooling gets the mean of all tokens, not scaled.
+--- embed: one vector for each text, as sentence-transformers computes it: the hidden states pooled, then the modules after the
+-- pooling, such as a linear or the division by the length, if the checkpoint has any. A checkpoint that says nothing about
+-- pooling gets the mean of all tokens, not scaled.
 local inputs = require "perigee.inputs"
 local operator = require "perigee.operator"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local plan = require "perigee.plan"
+local prompt_of = require "perigee.tasks.prompts"
 local tensor = require "perigee.tensor"
+local vectors = require "perigee.tasks.vectors"
 local ffi = require "ffi"
 
 local embed = { forms = { "text", "pair", "ids" } }
@@ -17,36 +20,7 @@ function embed.head(g, x, model)
   end
 end
 
-local function side_by_side(parts, modes)
-  if modes == 1 then
-    return parts["pool 1"]
-  end
-  local rows, width = #parts["pool 1"], parts["pool 1"].shape[2]
-  local all = tensor.new("F32", { rows, width * modes })
-  local to = all:pointer()
-  for i = 1, modes do
-    local from = parts["pool " .. i]:pointer()
-    for row = 0, rows - 1 do
-      ffi.copy(to + (row * modes + i - 1) * width, from + row * width, width * 4)
-    end
-    parts["pool " .. i]:release()
-  end
-  return all
-end
-
 ---- Prompts -----------------------------------------------------------------------------------------------------------
-
--- The text of a prompt: the one of that name, or the text itself; without one the checkpoint's default; nil if that is none.
-local function prompt_of(model, given)
-  if given == false then
-    return nil
-  elseif given ~= nil and type(given) ~= "string" then
-    error(("embed: prompt is %s, expected the name of a prompt, a text, or false"):format(pgee.describe(given)), 0)
-  end
-  local prompts, default = model:prompts()
-  local text = given and (prompts[given] or given) or default and prompts[default]
-  return text ~= "" and text or nil
-end
 
 -- Tokens that a prompt takes at the beginning of a sequence, the special ones before it included: what it has alone, without the
 -- special token at its end.
@@ -65,6 +39,53 @@ local function split(batch, first, last, skipped)
   return plan.packed_batch(2 * (last - first), starts, batch.ids + token, batch.types + token)
 end
 
+-- What the head computes: a list of tensors [n][H], one for each mode.
+local function pool_all(encoder, batch, modes)
+  local parts, gathered = {}, encoder:run("embed", batch)
+  for i = 1, #modes do
+    parts[i] = gathered["pool " .. i]
+  end
+  return parts
+end
+
+-- Turns means weighted by positions from 1, y, into those by positions from skipped + 1, which the tokens have in the whole
+-- sequence: of every second row, whose tokens are lengths[row]. mean: the plain means.
+local function count_from(y, mean, lengths, skipped)
+  local weighted, plain, width = y:numbers(), mean:numbers(), y.shape[2]
+  for row, n in pairs(lengths) do
+    local own, more = n * (n + 1) / 2, skipped * n
+    for k = row * width, (row + 1) * width - 1 do
+      weighted[k] = (own * weighted[k] + more * plain[k]) / (own + more)
+    end
+  end
+  y:put(weighted)
+end
+
+-- Sequences first + 1 to last of a batch, whose hidden states are given: their tokens after the first `skipped`, pooled into
+-- those rows of `into`.
+local function pool_chunk(hidden, mode, batch, first, last, skipped, into)
+  local width, halves, lengths = into.shape[2], split(batch, first, last, skipped), {}
+  local function pooled(by)
+    local y = tensor.new("F32", { 2 * (last - first), width })
+    operator.run("pool", { x = hidden, mode = by, y = y }, halves)
+    return y
+  end
+  for s = first, last - 1 do
+    lengths[2 * (s - first) + 1] = batch.starts[s + 1] - batch.starts[s] - skipped
+  end
+  local y = pooled(mode)
+  if mode == "weighted" then
+    local mean = pooled "mean"
+    count_from(y, mean, lengths, skipped)
+    mean:release()
+  end
+  local from, to = y:pointer(), into:pointer()
+  for s = first, last - 1 do
+    ffi.copy(to + s * width, from + (2 * (s - first) + 1) * width, width * 4)
+  end
+  y:release()
+end
+
 -- What the head computes, over the tokens after the prompt alone.
 local function pool_rest(encoder, batch, modes, skipped)
   for s = 1, batch.n do
@@ -73,21 +94,16 @@ local function pool_rest(encoder, batch, modes, skipped)
         batch.starts[s] - batch.starts[s - 1], skipped), 0)
     end
   end
-  local width, parts = encoder.model.config.hidden_size, {}
+  local parts = {}
   for i = 1, #modes do
-    parts["pool " .. i] = tensor.new("F32", { batch.n, width })
+    parts[i] = tensor.new("F32", { batch.n, encoder.model.config.hidden_size })
   end
   encoder:runner("hidden"):run(batch, function(output, first, last)
-    local hidden, pooled = output "hidden", tensor.new("F32", { 2 * (last - first), width })
+    local hidden = output "hidden"
     for i, mode in ipairs(modes) do
-      operator.run("pool", { x = hidden, mode = mode, y = pooled }, split(batch, first, last, skipped))
-      local from, to = pooled:pointer(), parts["pool " .. i]:pointer()
-      for s = first, last - 1 do
-        ffi.copy(to + s * width, from + (2 * (s - first) + 1) * width, width * 4)
-      end
+      pool_chunk(hidden, mode, batch, first, last, skipped, parts[i])
     end
     hidden:release()
-    pooled:release()
   end)
   return parts
 end
@@ -95,12 +111,12 @@ end
 ---- Windows -----------------------------------------------------------------------------------------------------------
 
 -- One row for each input: of several windows the mean, each counting as much as it has tokens.
-local function join(vectors, batch)
+local function join(pooled, batch)
   if batch.n == batch.count then
-    return vectors
+    return pooled
   end
-  local width = vectors.shape[2]
-  local from, to = vectors:numbers(), pgee.doubles(batch.count * width)
+  local width = pooled.shape[2]
+  local from, to = pooled:numbers(), pgee.doubles(batch.count * width)
   for input, first, last in batch:groups() do
     local all = batch.starts[last] - batch.starts[first - 1]
     for k = 0, width - 1 do
@@ -111,30 +127,11 @@ local function join(vectors, batch)
       to[(input - 1) * width + k] = sum / all
     end
   end
-  vectors:release()
+  pooled:release()
   return tensor.new("F32", { batch.count, width }):put(to)
 end
 
 ---- The task ----------------------------------------------------------------------------------------------------------
-
--- The first values of each row. Frees the vectors given if there are fewer.
-local function cut(vectors, dimensions)
-  local n, width = vectors.shape[1], vectors.shape[2]
-  if not dimensions or dimensions == width then
-    return vectors
-  elseif dimensions > width then
-    vectors:release()
-    error(("embed: dimensions is %d, expected an integer from 1 to %d, the length of the model's vectors"):format(dimensions,
-      width), 0)
-  end
-  local short = tensor.new("F32", { n, dimensions })
-  local from, to = vectors:pointer(), short:pointer()
-  for row = 0, n - 1 do
-    ffi.copy(to + row * dimensions, from + row * width, dimensions * 4)
-  end
-  vectors:release()
-  return short
-end
 
 --- The options of embed, for options.read.
 embed.options = inputs.options {
@@ -156,24 +153,17 @@ function embed.run(encoder, given, opts)
   options.method(encoder, "embed")
   local read = options.read(opts, embed.options, "embed")
   local model = encoder.model
-  local pooling, prompt = model:pooling(), prompt_of(model, read.prompt)
+  local pooling, prompt = model:pooling(), prompt_of(model, read.prompt, "embed", "SentenceTransformer")
   local batch = inputs.batch(model, given, "embed", inputs.how(read, { forms = embed.forms, prompt = prompt }))
-  local parts
-  if prompt and pooling.skip_prompt then
-    parts = pool_rest(encoder, batch, pooling.modes, tokens_of(model, prompt))
-  else
-    parts = encoder:run("embed", batch)
-  end
-  local vectors = cut(join(side_by_side(parts, #pooling.modes), batch), read.dimensions)
-  if pooling.normalize then
-    operator.run("unit", { x = vectors, y = vectors })
-  end
+  local parts = prompt and pooling.skip_prompt and pool_rest(encoder, batch, pooling.modes, tokens_of(model, prompt))
+    or pool_all(encoder, batch, pooling.modes)
+  local all = vectors.finish(join(vectors.side_by_side(parts), batch), pooling, read.dimensions)
   if read.tables then
-    local lists = vectors:totable()
-    vectors:release()
+    local lists = all:totable()
+    all:release()
     return batch.single and lists[1] or lists, batch
   end
-  return batch.single and vectors[1] or vectors, batch
+  return batch.single and all[1] or all, batch
 end
 
 return embed

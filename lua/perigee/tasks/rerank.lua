@@ -4,25 +4,43 @@ local inputs = require "perigee.inputs"
 local json = require "perigee.json"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
+local prompt_of = require "perigee.tasks.prompts"
 local scores = require "perigee.tasks.scores"
 
 local rerank = { forms = { "query" } }
 
+local function each(f)
+  return function(logits)
+    local list = {}
+    for i, v in ipairs(logits) do
+      list[i] = f(v)
+    end
+    return list
+  end
+end
+
+-- PyTorch's classes of activations that make a score of a logit.
+local ACTIVATIONS = {
+  Sigmoid = scores.sigmoid,
+  Identity = each(function(v) return v end),
+  Tanh = each(function(v) return 2 / (1 + math.exp(-2 * v)) - 1 end),
+  ReLU = each(function(v) return math.max(v, 0) end),
+  Softplus = each(function(v) return math.max(v, 0) + math.log(1 + math.exp(-math.abs(v))) end),
+}
+
 -- What sentence-transformers wrote about scores in config.json, at one of two places; without it a single label has a sigmoid.
 local function activation(config)
   local inside = config.json.sentence_transformers
-  local name = type(inside) == "table" and inside.activation_fn or config.json.sbert_ce_default_activation_function
+  local name = type(inside) == "table" and inside.activation_fn
+  if name == nil or name == false then
+    name = config.json.sbert_ce_default_activation_function
+  end
   if name == nil or name == json.null then
     return scores.sigmoid
   end
-  local class = type(name) == "string" and name:match "[^.]*$"
-  if class == "Sigmoid" then
-    return scores.sigmoid
-  elseif class == "Identity" then
-    return function(logits) return { unpack(logits) } end
-  end
-  error(("rerank: '%s' has the activation %s, which is not supported, only Sigmoid and Identity"):format(config.path,
-    json.describe(name)), 0)
+  local class = type(name) == "string" and name:match "^torch%..*%.(%w+)$"
+  return ACTIVATIONS[class] or error(("rerank: '%s' has the activation %s, which is not supported, only torch.nn's %s"):format(
+    config.path, json.describe(name), table.concat(options.names(ACTIVATIONS), ", ")), 0)
 end
 
 -- A list of texts, or one.
@@ -82,6 +100,7 @@ end
 rerank.options = inputs.options {
   top_k = { "integer", 1, help = scores.TOP_K },
   best = { same = "top_k" },
+  prompt = { "other", help = "A text that goes before the query, or a prompt's name in the checkpoint" },
 }
 
 --- For modules: the same over a list of { query =, documents = }: a list of lists, in one batch. What that says of a pair has
@@ -97,6 +116,7 @@ function rerank.many(encoder, list, opts)
   local apply, all, ranked = activation(config), pairs_of(list), {}
   local parts, batch = encoder:gather("classify", all, "rerank", inputs.how(read, {
     name = function(i) return all[i].where end, cut = read.long == "windows" and "second" or nil,
+    prompt = prompt_of(encoder.model, read.prompt, "rerank", "CrossEncoder"),
   }))
   for i = 1, #list do
     ranked[i] = {}
@@ -124,6 +144,8 @@ end
 -- score is what sentence-transformers' CrossEncoder gives: the logit's sigmoid, unless config.json says otherwise. Second result:
 -- the batch. Options:
 --   top_k      how many documents; all (best is another name for it)
+--   prompt     what goes before the query: the name of one of the checkpoint's prompts, or a text; false: nothing, not even the
+--              checkpoint's default
 --   long       what becomes of long pairs: "truncate" (default), "error", "windows" of the document, of which the best counts
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common
 function rerank.run(encoder, query, documents, opts)

@@ -7,6 +7,11 @@ function M.fail(...)
   error(string.format(...), 0)
 end
 
+--- The path of a file in a folder; of the folder itself for "".
+function M.join(folder, name)
+  return name == "" and folder or folder:gsub("/+$", "") .. "/" .. name
+end
+
 --- null and missing are both nil.
 function M.given(value)
   if value ~= json.null then

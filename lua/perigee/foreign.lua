@@ -1,0 +1,45 @@
+--- Foreign files: what stands where a file that can be read is expected, by its first bytes, and what to do about it.
+--
+--   foreign.hint(path)   -- "; it is a pointer of Git LFS, not the file itself: run `git lfs pull` in the folder"
+local M = {}
+
+--- How weights of other libraries become a safetensors file.
+M.TO_SAFETENSORS = "load the model with transformers and save it with save_pretrained, which writes model.safetensors"
+
+-- What a file is, by the pattern that its first bytes match, and what to do. The first that matches counts.
+local KINDS = {
+  { "^version https://git%-lfs", "a pointer of Git LFS, not the file itself", "run `git lfs pull` in the folder" },
+  { "^%s*<[!%?%a]", "an HTML or XML page", "download the file itself: the server sent a page instead, perhaps to log in" },
+  { "^GGUF", "a GGUF file", "take the checkpoint that it was made from" },
+  { "^PK\3\4", "a ZIP archive, as PyTorch writes", "PyTorch's weights have to be converted: " .. M.TO_SAFETENSORS },
+  { "^\128[\2-\5]", "a pickle of Python", "PyTorch's weights have to be converted: " .. M.TO_SAFETENSORS },
+  { "^\137HDF\r\n", "an HDF5 file, as TensorFlow writes", M.TO_SAFETENSORS .. " (from_tf=True)" },
+  { "^\8[\1-\15][\18\26]", "an ONNX model", "take the checkpoint that it was made from" },
+  { "^\31\139", "a gzip archive", "unpack it" },
+}
+
+-- The first bytes of a file; nil if it cannot be read.
+local function beginning(path)
+  local file = io.open(path, "rb")
+  local bytes = file and file:read(256)
+  if file then
+    file:close()
+  end
+  return bytes, file ~= nil
+end
+
+--- What a file that could not be read as expected is, and what to do, as the end of a sentence; "" if its first bytes do not say.
+function M.hint(path)
+  local bytes, opened = beginning(path)
+  if opened and not bytes then
+    return "; it is empty: download it again"
+  end
+  for _, kind in ipairs(KINDS) do
+    if bytes and bytes:find(kind[1]) then
+      return ("; it is %s: %s"):format(kind[2], kind[3])
+    end
+  end
+  return ""
+end
+
+return M

@@ -1,0 +1,114 @@
+--- Vectors: what becomes of the pooled hidden states of each text, F32 [texts][width], on their way to its vector.
+local linear = require "perigee.linear"
+local operator = require "perigee.operator"
+local packed = require "perigee.packed"
+local tensor = require "perigee.tensor"
+local ffi = require "ffi"
+
+local M = {}
+
+--- Vectors of one width side by side: a list of tensors [n][width] becomes one [n][width * #list]. Releases the others.
+function M.side_by_side(list)
+  if #list == 1 then
+    return list[1]
+  end
+  local rows, width = #list[1], list[1].shape[2]
+  local all = tensor.new("F32", { rows, width * #list })
+  local to, to_stride = all:pointer()
+  for i, part in ipairs(list) do
+    local from, stride = part:pointer()
+    for row = 0, rows - 1 do
+      ffi.copy(to + row * to_stride + (i - 1) * width, from + row * stride, width * 4)
+    end
+    part:release()
+  end
+  return all
+end
+
+-- x W^T, the weight where it lies, which a few vectors do not repay packing.
+local function product(x, weight, given)
+  local w = packed.new(weight, { in_place = true })
+  given.kernel = "auto"
+  local y = linear(x, w, given)
+  w:release()
+  return y
+end
+
+-- Each: function(layer of checkpoint/layers.lua, x) -> a new tensor, or x.
+local LAYERS = {}
+
+function LAYERS.dense(layer, x)
+  local residual = layer.residual == true and x or layer.residual and product(x, layer.residual, {}) or nil
+  local y = product(x, layer.weight, { bias = layer.bias, activation = layer.activation, residual = residual })
+  if residual and residual ~= x then
+    residual:release()
+  end
+  return y
+end
+
+function LAYERS.norm(layer, x)
+  operator.run("norm", { x = x, gamma = layer.gamma, beta = layer.beta, eps = layer.eps, y = x })
+  return x
+end
+
+function LAYERS.unit(_, x)
+  operator.run("unit", { x = x, y = x })
+  return x
+end
+
+--- Whether layers of that name can be computed.
+function M.is_layer(op)
+  return LAYERS[op] ~= nil
+end
+
+local function apply(layer, x)
+  local y = LAYERS[layer.op](layer, x)
+  if y ~= x then
+    x:release()
+  end
+  return y
+end
+
+-- The first elements of each vector, which is released if there are fewer.
+local function cut(x, dimensions)
+  local n, width = #x, x.shape[2]
+  if dimensions >= width then
+    return x
+  end
+  local short = tensor.new("F32", { n, dimensions })
+  local from, stride = x:pointer()
+  local to, short_stride = short:pointer()
+  for row = 0, n - 1 do
+    ffi.copy(to + row * short_stride, from + row * stride, dimensions * 4)
+  end
+  x:release()
+  return short
+end
+
+local function check_dimensions(x, dimensions)
+  local width = x.shape[2]
+  if dimensions > width then
+    x:release()
+    error(("embed: dimensions is %d, expected an integer from 1 to %d, the length of the model's vectors"):format(dimensions,
+      width), 0)
+  end
+end
+
+--- Texts' vectors from their pooled hidden states, which it releases: the layers after the pooling, the division by the length,
+-- and the cut, as `pooling` says (checkpoint/sentence.lua). dimensions: the caller's, which takes the place of the checkpoint's,
+-- and comes before the division.
+function M.finish(x, pooling, dimensions)
+  for _, layer in ipairs(pooling.layers or {}) do
+    x = apply(layer, x)
+  end
+  if dimensions then
+    check_dimensions(x, dimensions)
+    x = cut(x, dimensions)
+  end
+  if pooling.normalize then
+    x = apply({ op = "unit" }, x)
+  end
+  return not dimensions and pooling.dimensions and cut(x, pooling.dimensions) or x
+end
+
+return M
