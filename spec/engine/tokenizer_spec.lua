@@ -3,6 +3,7 @@ local files = require "spec.support.files"
 local live = require "spec.support.live"
 local wordpiece = require "spec.support.wordpiece"
 local pgee = require "perigee.ffi"
+local skip = require "spec.support.skip"
 local C = pgee.C
 
 local PIECES = { "[UNK]", "[CLS]", "[SEP]", "a", "##a", "b", "##b", "ab", "##ab", "abab", ".", ",", "é", "e", "##e", "##é", "中",
@@ -400,7 +401,7 @@ describe("When an allocation fails, a tokenizer", function()
     error "it never succeeded"
   end
 
-  local here = hard and it or pending
+  local here = hard and it or skip "allocations fail on request in `make hard` alone"
   here("is not made, or lacks an added token", function()
     local many = {}
     for i = 1, 300 do

@@ -3,6 +3,7 @@ local cjson = require "cjson"
 local files = require "spec.support.files"
 local tokenizer = require "perigee.tokenizer"
 local json = require "perigee.json"
+local skip = require "spec.support.skip"
 
 local PIECES = { "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "##b", "A", "e", "é", "##é", ".", "中", "##中", "!", "don",
   "'", "t", "do not" }
@@ -527,7 +528,7 @@ describe("A tokenizer", function()
   end)
 
   local demo = "build/demo/all-MiniLM-L6-v2"
-  local here = json.exists(demo .. "/vocab.txt") and it or pending
+  local here = json.exists(demo .. "/vocab.txt") and it or skip "the demo model is not here; `make demo` fetches it"
   here("of the demo's checkpoint has BERT's ids", function()
     local t = tokenizer.load(demo)
     assert.equal("101 7592 1010 2088 999 15743 2618 19662 7520 21335 6321 102", ids(t, "Hello, WORLD! Naïveté untokenizably"))

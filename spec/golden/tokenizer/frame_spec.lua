@@ -3,6 +3,7 @@
 local json = require "perigee.json"
 local tokenizer = require "perigee.tokenizer"
 local files = require "spec.support.files"
+local skip = require "spec.support.skip"
 local FOLDER, SHARED = "spec/golden/tokenizer/", "../shared/data/tokenizers/"
 local NULL = json.null
 
@@ -70,7 +71,7 @@ describe("The reference's answers", function()
       python = path
     end
   end
-  local beside = python and it or pending
+  local beside = python and it or skip "need Python's tokenizers (make bench-peers)"
   beside("of tokenizers and texts made up on the spot", function()
     local command = ("PERIGEE_LIB='%s' '%s' %s --texts 600 --round 20 --seed 7 2>&1"):format(os.getenv "PERIGEE_LIB", python,
       "spec/golden/tokenizer/differential_frame.py")
@@ -80,7 +81,7 @@ describe("The reference's answers", function()
 
   for name, vectors in pairs { gpt2 = "ggml-vocab-gpt-2.gguf", ["bert-base-uncased"] = "ggml-vocab-bert-bge.gguf" } do
     local path = SHARED .. "llama.cpp-vocab-tests/" .. vectors
-    local here = json.exists(path .. ".inp") and it or pending
+    local here = json.exists(path .. ".inp") and it or skip "there is no ../shared"
     here("of llama.cpp's vectors for " .. name, function()
       local t, ids, n = tokenizer.load(SHARED .. name), {}, 0
       for line in (assert(json.text(path .. ".out")) .. "\n"):gmatch "([^\n]*)\n" do
