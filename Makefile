@@ -118,15 +118,16 @@ $(BUILD)/flags $(BUILD)/files: FORCE
 C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/tokenizer kernels kernels/* spec/support recipes/embed))
 LUA_FILES := $(wildcard lua recipes recipes/perigee spec .busted .luacheckrc)
 
-## make lint             luacheck, cppcheck, clang-format, shellcheck, floats that Lua must not load; gcc and clang with -Werror
+## make lint             luacheck, ruff, cppcheck, clang-format, shellcheck, floats that Lua must not load; gcc and clang with -Werror
 lint:
 	@sh .ci/deps lint embed
 	luacheck --quiet $(LUA_FILES)
 	sh .ci/floats lua recipes
+	build/ruff/ruff check --quiet --no-cache --config .ci/ruff.toml kernels recipes spec
 	@echo clang-format; sh .ci/format $(C_FILES)
 	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance \
 	  --suppress=normalCheckLevelMaxBranches -j $(shell nproc) $(SOURCES)
-	shellcheck -e SC1091 $(wildcard .ci/* recipes/cluster/*.sh spec/support/*.sh)
+	shellcheck -e SC1091 $(filter-out %.toml,$(wildcard .ci/*)) $(wildcard recipes/cluster/*.sh spec/support/*.sh)
 	@$(MAKE_ALL) CC=gcc CFLAGS=-Werror BUILD=build/gcc lib speclib embed-host
 	@$(MAKE_ALL) CC=clang CFLAGS=-Werror BUILD=build/clang lib speclib embed-host
 

@@ -65,7 +65,10 @@ def gelu(name, tail, c, degree):
 
 
 def gelu_pieces(name, tail):
-    """a tail(a) in quadratic pieces: z = 1.25 a + 2 lies in piece i = its bits from 2^20 on, eight 1/4 wide, eight 1/2, the last 0."""
+    """a tail(a) in quadratic pieces: z = 1.25 a + 2 lies in piece i = its bits from 2^20 on.
+
+    Eight pieces are 1/4 wide, eight 1/2; the last is 0.
+    """
     f, pieces, worst = lambda z: (z - 2) / 1.25 * tail((z - 2) / 1.25), [], 0
     for i in range(15):
         z0, z1 = (2 + i / 4, 2.25 + i / 4) if i < 8 else (i / 2, i / 2 + 0.5)

@@ -1,12 +1,12 @@
 """Apache Spark: lines through recipes/pipe.lua, a process for each partition.
 
     spark-submit recipes/cluster/spark.py INPUT OUTPUT [--partitions N] [OPTION OF pipe.lua...]
-    spark-submit --master spark://host:7077 recipes/cluster/spark.py hdfs:///texts hdfs:///answers --model /models/m.safetensors --keep id
+    spark-submit --master spark://host:7077 recipes/cluster/spark.py hdfs:///texts hdfs:///answers --model /models/m.safetensors
 
-INPUT and OUTPUT are what Spark's textFile and saveAsTextFile take: a file, a folder, compressed or not. Lines end with LF or CR LF,
-as everywhere else; unasked, Spark's end with a CR alone, too. The answers have the order of the lines. A task that is lost, with its
-worker or its machine, is run again by Spark, and what is written of it counts once, when it is whole. A process that fails fails its
-task, which Spark tries again (spark.task.maxFailures) before it gives up.
+INPUT and OUTPUT are what Spark's textFile and saveAsTextFile take: a file, a folder, compressed or not. Lines end with LF or CR
+LF, as everywhere else; unasked, Spark's end with a CR alone, too. The answers have the order of the lines. A task that is lost,
+with its worker or its machine, is run again by Spark, and what is written of it counts once, when it is whole. A process that
+fails fails its task, which Spark tries again (spark.task.maxFailures) before it gives up.
 
 Every machine has Perigee, LuaJIT and the model at the same paths; PERIGEE_RECIPES names the folder of the recipes, if it is not
 that of this file. A task is one core of Spark's, so a process has one thread, unless --threads and spark.task.cpus say more.

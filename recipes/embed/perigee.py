@@ -8,14 +8,16 @@
     model.rerank("a query", ["a document", "another"], top_k=1)
 
 Methods take what the Lua methods of the same names take (lua/README.md), one input or a list (or NumPy array), and options as
-keywords; one that is None is not given. What Lua refuses is a perigee.Error. model.truncated() tells which inputs of this thread's
-last call were cut.
+keywords; one that is None is not given. What Lua refuses is a perigee.Error. model.truncated() tells which inputs of this
+thread's last call were cut.
 
 Threads: a model is a Lua state with a lock. Calls of several threads to one model take turns, without the GIL: one call already
 uses all cores. Models that are opened from one file share its pages, so a model for each thread costs little.
 Processes: fork waits until no call is at work, so that a model is whole in the child and can be used there; the engine starts its
 threads anew. A pickled model is opened again from its path, so multiprocessing's "spawn" and Spark work, too.
 """
+from __future__ import annotations
+
 import ctypes
 import ctypes.util
 import json
@@ -23,13 +25,25 @@ import os
 import re
 import threading
 import weakref
+from collections.abc import Iterable, Sequence
+from typing import Any, Union
 
 import numpy
 
-__all__ = ["Error", "Model", "load", "open"]
+try:
+    from _perigee_home import HOME  # pip wrote it: the folder that it installed this file from
+except ImportError:
+    HOME = os.path.dirname(os.path.abspath(__file__))
 
-# What is run in each state: it is called with where this file is and how to make the model, and returns a function that calls
-# a method. Texts come and go as addresses and lengths, so that nothing outside protected mode can run out of memory.
+__all__ = ["Error", "Explanation", "Model", "load", "open"]
+
+Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+# A text, a pair of texts as a list of two, or a dict with the fields that the task reads ("question", "context", "ids" ...).
+Input = Union[str, Sequence[Any], dict, numpy.ndarray]
+Inputs = Union[Input, Sequence[Input]]
+
+# What is run in each state: it is called with HOME and how to make the model, and returns a function that calls a method. Texts
+# come and go as addresses and lengths, so that nothing outside protected mode can run out of memory.
 SCRIPT = b"""
 local here, at, bytes = ...
 local ffi = require "ffi"
@@ -39,7 +53,13 @@ end
 here = text(here, at)
 package.path = ("@/../../lua/?.lua;@/../../lua/?/init.lua;@/../../../lua/5.1/?.lua;@/../../../lua/5.1/?/init.lua;")
   :gsub("@", (here:gsub("%%", "%%%%"))) .. package.path
-local json, jsonl, perigee = require "perigee.json", require "perigee.jsonl", require "perigee"
+local found, perigee = pcall(require, "perigee")
+if not found and perigee:find("module 'perigee' not found", 1, true) then
+  error("Perigee's Lua modules are not where this file was installed from, " .. here .. ", and not in LUA_PATH", 0)
+elseif not found then
+  error(perigee, 0)
+end
+local json, jsonl = require "perigee.json", require "perigee.jsonl"
 local pgee, tensor = require "perigee.ffi", require "perigee.tensor"
 
 local function made(how)
@@ -66,10 +86,20 @@ local function given_away(t)
   return tonumber(ffi.cast("uintptr_t", out[0])), tonumber(ffi.cast("uintptr_t", pgee.C.pgee_tensor_data(out[0])))
 end
 
+-- What is no method in Lua.
+local OTHERS = {
+  task = function(m) return m.model.task end,
+  repr = tostring,
+  explain = function(m)
+    local report = m:explain()
+    return { rows = report.rows, attention = report.attention, notes = report.notes, text = tostring(report) }
+  end,
+}
+
 return function(address, length)
   local call = json.decode(text(address, length))
-  local answer, batch = model[call.method](model, unpack(call.given, 1, call.count))
-  local said, handle, data = { truncated = batch and batch.truncated or {} }, 0, 0
+  local answer, batch = (OTHERS[call.method] or model[call.method])(model, unpack(call.given, 1, call.count))
+  local said, handle, data = { truncated = type(batch) == "table" and batch.truncated or {} }, 0, 0
   if tensor.is(answer) then
     said.shape = answer.shape
     handle, data = given_away(answer)
@@ -88,7 +118,7 @@ class Error(Exception):
     """What Perigee says is wrong."""
 
 
-def _luajit():
+def _luajit() -> ctypes.CDLL:
     name = ctypes.util.find_library("luajit-5.1") or "libluajit-5.1.so.2"
     lua = ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)  # Lua's own modules in C look for its functions there
     state, integer, size, number, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_double, ctypes.c_char_p
@@ -97,7 +127,8 @@ def _luajit():
         ("luaL_loadbuffer", integer, state, text, size, text), ("lua_pcall", integer, state, integer, integer, integer),
         ("lua_pushnumber", None, state, number), ("lua_tonumber", number, state, integer),
         ("lua_pushlstring", None, state, text, size), ("lua_tolstring", ctypes.c_void_p, state, integer, ctypes.POINTER(size)),
-        ("lua_settop", None, state, integer), ("lua_rawgeti", None, state, integer, integer), ("luaL_ref", integer, state, integer),
+        ("lua_settop", None, state, integer), ("lua_rawgeti", None, state, integer, integer),
+        ("luaL_ref", integer, state, integer),
     ]:
         f = getattr(lua, function)
         f.restype, f.argtypes = result, arguments
@@ -109,45 +140,60 @@ _free = None  # pgee_tensor_free, once the library is loaded
 _models, _making = weakref.WeakSet(), threading.Lock()
 
 
+class Explanation(dict):
+    """What runs each linear of a model; `print` shows it as a table.
+
+    "rows": a dict for each matrix product, with name, linears, N, K, precision, kernel, bytes and, in INT8, alpha, scale, zero,
+    mode and sqnr (dB; where it is known). "attention": a dict for each layer, with name, heads, D, precision. "notes": texts.
+    """
+
+    def __init__(self, rows: Iterable[dict], attention: Iterable[dict], notes: Iterable[str], text: str) -> None:
+        super().__init__(rows=list(rows), attention=list(attention), notes=list(notes))
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text
+
+
 class _Vectors:
     """The memory of a tensor, for as long as an array looks at it."""
 
-    def __init__(self, handle, data, shape):
+    def __init__(self, handle: int, data: int, shape: Sequence[int]) -> None:
         self.handle, self.free = ctypes.c_void_p(handle), _free
         self.__array_interface__ = {"version": 3, "typestr": "<f4", "shape": tuple(shape), "data": (data, False)}
 
-    def __del__(self):
+    def __del__(self) -> None:
         self.free(self.handle)
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     """Of what json does not know: NumPy's arrays and numbers."""
     if isinstance(value, (numpy.ndarray, numpy.generic)):
         return value.tolist()
     raise TypeError("expected texts, numbers, lists, dicts or NumPy arrays of these, not " + type(value).__name__)
 
 
-def _bytes(value):
+def _bytes(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain).encode()
 
 
 class Model:
     """A model in a Lua state of its own; see open and load. Closed by close(), by `with`, or when nobody has it any more."""
 
-    def __init__(self, how):
+    def __init__(self, how: dict) -> None:
         self._how, self._lock, self._local, self._state = how, threading.Lock(), threading.local(), None
         with _making:
             self._make(how)
             _models.add(self)
 
-    def _make(self, how):
+    def _make(self, how: dict) -> None:
         global _free
         state = _lua.luaL_newstate()
         if not state:
             raise MemoryError("no memory for a Lua state")
         self._state = state
         _lua.luaL_openlibs(state)
-        here, text = os.fsencode(os.path.dirname(os.path.abspath(__file__))), _bytes(how)
+        here, text = os.fsencode(HOME), _bytes(how)
         self._check(_lua.luaL_loadbuffer(state, SCRIPT, len(SCRIPT), b"=perigee.py"))
         kept = ctypes.create_string_buffer(here)
         _lua.lua_pushnumber(state, ctypes.addressof(kept))
@@ -161,18 +207,18 @@ class Model:
             _free = ctypes.CDLL(os.fsdecode(path)).pgee_tensor_free
             _free.restype, _free.argtypes = None, [ctypes.c_void_p]
 
-    def _text(self, index):
+    def _text(self, index: int) -> bytes:
         length = ctypes.c_size_t()
         address = _lua.lua_tolstring(self._state, index, ctypes.byref(length))
         return ctypes.string_at(address, length.value) if address else b"an error that is no text"
 
-    def _check(self, status):
+    def _check(self, status: int) -> None:
         if status:
             message = re.sub(r"^perigee\.py:\d+: ", "", self._text(-1).decode(errors="replace"))
             _lua.lua_settop(self._state, 0)
             raise Error(message)
 
-    def _run(self, method, *given, **options):
+    def _run(self, method: str, *given: Any, **options: Any) -> Any:
         options = {name: value for name, value in options.items() if value is not None}
         if options:
             given += (options,)
@@ -190,64 +236,96 @@ class Model:
             _lua.lua_settop(self._state, 0)
         self._local.truncated = said["truncated"]
         if not handle:
-            return said["answer"]
+            return said.get("answer")
         return numpy.asarray(_Vectors(handle, data, said["shape"])) if data else numpy.empty(said["shape"], numpy.float32)
 
-    def embed(self, inputs, **options):
-        """Vectors, float32 (n, H); of one input (H,). The array is the engine's memory."""
+    def embed(self, inputs: Inputs, **options: Any) -> numpy.ndarray:
+        """Vectors of texts, float32 (n, H); of one text (H,). The array is the engine's memory."""
         return self._run("embed", inputs, **options)
 
-    def classify(self, inputs, **options):
+    def classify(self, inputs: Inputs, **options: Any) -> Any:
+        """For each text or pair of texts {"label", "score", "scores": by label}; a list of them for a list of inputs."""
         return self._run("classify", inputs, **options)
 
-    def zeroshot(self, texts, **options):
+    def zeroshot(self, texts: Inputs, **options: Any) -> Any:
+        """For each text {"labels", "scores"}, best first. labels=[...] names the labels."""
         return self._run("zeroshot", texts, **options)
 
-    def rerank(self, query, documents, **options):
+    def rerank(self, query: str, documents: Sequence[str], **options: Any) -> list[dict]:
+        """The documents as {"index": from 1, "score", "text"}, best first. best=n: the n best alone."""
         return self._run("rerank", query, documents, **options)
 
-    def qa(self, questions, **options):
+    def qa(self, questions: Inputs, **options: Any) -> Any:
+        """For each {"question", "context"} the answer {"answer", "score", ...}. best=n: a list of the n best answers."""
         return self._run("qa", questions, **options)
 
-    def ner(self, texts, **options):
+    def ner(self, texts: Inputs, **options: Any) -> Any:
+        """For each text a list of its entities {"label", "score", "text", ...}; for words that are given, one tag each."""
         return self._run("ner", texts, **options)
 
-    def fill(self, texts, **options):
+    def fill(self, texts: Inputs, **options: Any) -> Any:
+        """For each text, for each mask in it, a list of the pieces that fit best."""
         return self._run("fill", texts, **options)
 
-    def truncated(self):
+    def truncated(self) -> list[dict]:
         """Of this thread's last call: [{"input": from 1, "dropped": tokens}, ...]."""
         return getattr(self._local, "truncated", [])
 
-    def close(self):
+    @property
+    def task(self) -> str:
+        """What the checkpoint's head is for: "embed", "classify", "qa" ...; the name of the method."""
+        return self._run("task")
+
+    def explain(self) -> Explanation:
+        """What runs each linear: precision, kernel, alpha, scale, SQNR."""
+        return Explanation(**self._run("explain"))
+
+    def save(self, path: Path, **options: Any) -> None:
+        """Writes an artifact, which perigee.open opens: the file is there whole or not at all."""
+        self._run("save", os.fsdecode(os.path.abspath(path)), **options)
+
+    def __repr__(self) -> str:
+        return f"<perigee.Model {self._run('repr')}>" if self._state else "<perigee.Model, closed>"
+
+    def close(self) -> None:
+        """Frees the model. A call after that is an Error. Arrays that it returned stay valid."""
         with self._lock:
             state, self._state = self._state, None
             if state:
                 _lua.lua_close(state)
 
-    def __enter__(self):
+    def __enter__(self) -> Model:
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def __del__(self, close=_lua.lua_close):  # by name: at the very end modules are gone
+    def __del__(self, close: Any = _lua.lua_close) -> None:  # by name: at the very end modules are gone
         state, self._state = self._state, None
         if state:
             close(state)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return Model, (self._how,)
 
 
-def open(path):  # noqa: A001 (as in Lua)
-    """The model that an artifact holds."""
+def open(path: Path) -> Model:  # the name that it has in Lua
+    """The model that an artifact holds, as save wrote it."""
     return Model({"artifact": os.fsdecode(os.path.abspath(path))})
 
 
-def load(folder, activations="dynamic", calibration=None, settings=None, **options):
-    """A checkpoint's model, quantized: activations "dynamic", "static" (with calibration, a list of texts), or "f32" (not
-    quantized). settings and options: those of quantize and load in lua/README.md."""
+def load(
+    folder: Path,
+    activations: str = "dynamic",
+    calibration: Sequence[Input] | None = None,
+    settings: dict | None = None,
+    **options: Any,
+) -> Model:
+    """A checkpoint's model, quantized.
+
+    activations: "dynamic"; "static", which needs calibration, a list of texts; or "f32", which quantizes nothing. settings and
+    options: those of quantize and load in lua/README.md.
+    """
     return Model({
         "folder": os.fsdecode(os.path.abspath(folder)), "activations": activations, "calibration": calibration or False,
         "settings": settings or {}, "options": options,
@@ -257,14 +335,14 @@ def load(folder, activations="dynamic", calibration=None, settings=None, **optio
 _held = []
 
 
-def _before_fork():
+def _before_fork() -> None:
     _making.acquire()
     _held[:] = list(_models)
     for model in _held:
         model._lock.acquire()
 
 
-def _after_fork():
+def _after_fork() -> None:
     for model in _held:
         model._lock.release()
     _held.clear()

@@ -16,14 +16,23 @@ local function run(command)
   return output, tonumber(status)
 end
 
--- A python3 that has NumPy, or nil.
-local function python()
+-- A python3 that has these modules, or nil.
+local function python(modules)
   for _, path in ipairs { "python3", "/usr/bin/python3" } do
-    if os.execute(path .. " -c 'import numpy' 2> /dev/null") == 0 then
+    if os.execute(("%s -c 'import %s' 2> /dev/null"):format(path, modules)) == 0 then
       return path
     end
   end
 end
+
+-- Prints where the module is, and whether it answers.
+local PRINTS = [[
+import os, sys
+import perigee
+with perigee.open(sys.argv[1]) as model:
+    vector = model.embed("a text")
+    print(os.path.dirname(perigee.__file__).split("/lib/")[0], abs(vector @ vector - 1) < 1e-6)
+]]
 
 describe("embedded", function()
   local q = perigee.load(models.path "embedder"):quantize { activations = "dynamic" }
@@ -58,14 +67,47 @@ describe("embedded", function()
   end)
 
   it("in Python: arrays without copies, errors, threads, fork", function()
-    local interpreter = python()
+    local interpreter = python "numpy"
     if os.getenv "PERIGEE_HARD" or not interpreter or not models.exists(LIB) then
       return pending "there is no python3 with NumPy, or no build/libperigee.so"
     end
     local want = q:embed(TEXTS)
     local vectors = files.write(ffi.string(want:pointer(), 4 * #want * want.shape[2]))
-    local text, status = run(("timeout 200 %s spec/support/embed.py %s %s %s"):format(interpreter, artifact, models.path "pairs",
-      vectors))
+    local text, status = run(("timeout 200 %s spec/support/embed.py %s %s %s %s"):format(interpreter, artifact,
+      models.path "pairs", vectors, files.write ""))
     assert.are.same({ "ok\n", 0 }, { text, status })
+  end)
+
+  it("in Python, installed by pip: from the tree, and from where make install put it", function()
+    local interpreter = python "numpy, ensurepip, setuptools, wheel"
+    if os.getenv "PERIGEE_HARD" or not interpreter or not models.exists(LIB) then
+      return pending "there is no python3 with NumPy, venv, setuptools and wheel, or no build/libperigee.so"
+    end
+    local folder, top = files.folder { ["print.py"] = PRINTS }, files.top()
+    local function shell(command)
+      local process = assert(io.popen(("{ %s\n} 2>&1; echo \"status $?\""):format(command)))
+      local output, status = process:read("*a"):match "^(.*)status (%d+)\n$"
+      process:close()
+      return output, tonumber(status)
+    end
+    -- What a program prints that knows only its own Python; without a network.
+    local function installed_from(path)
+      local pip = "%s/v/bin/pip install --quiet --force-reinstall --no-index --no-deps --no-build-isolation '%s'"
+      assert.are.same({ "", 0 }, { shell(pip:format(folder, path)) })
+      return shell(("cd / && env -u PERIGEE_LIB -u LUA_PATH %s/v/bin/python %s/print.py %s"):format(folder, folder, artifact))
+    end
+    local want = ("%s/v True\n"):format(folder)
+    assert.are.same({ "", 0 }, { shell(("%s -m venv --system-site-packages %s/v"):format(interpreter, folder)) })
+    local before = shell "git status --short 2> /dev/null; ls recipes/embed"
+    assert.are.same({ want, 0 }, { installed_from(top .. "/recipes/embed") })
+    assert.are.equal(before, (shell "git status --short 2> /dev/null; ls recipes/embed")) -- nothing is left behind
+
+    local prefix = folder .. "/prefix"
+    assert.are.equal(0, select(2, shell("make install DESTDIR= PREFIX=" .. prefix)))
+    assert.are.same({ want, 0 }, { installed_from(prefix .. "/share/perigee/recipes/embed") })
+    shell("rm -r " .. prefix)
+    local text, status = shell(("LUA_PATH=/nowhere/?.lua %s/v/bin/python %s/print.py %s"):format(folder, folder, artifact))
+    assert.are.equal(1, status)
+    assert.matches("Perigee's Lua modules are not where this file was installed from, " .. prefix, text, 1, true)
   end)
 end)

@@ -1,7 +1,7 @@
 """Tokenizers beside the `tokenizers` package, one thread each, on texts of ../shared (make bench-tokenizers).
 
-Both give ids, types and offsets, of one text after another; the package also in one batch (on one thread), and the faster of the two
-counts. Seconds of processor time, the least of several rounds that take turns."""
+Both give ids, types and offsets, of one text after another; the package also in one batch (on one thread), and the faster of
+the two counts. Seconds of processor time, the least of several rounds that take turns."""
 import glob
 import json
 import os

@@ -1,6 +1,6 @@
 """What spec/lua/embed_spec.lua runs: recipes/embed/perigee.py on an artifact of an embedder and a folder of a classifier.
 
-    embed.py ARTIFACT FOLDER VECTORS        VECTORS: what Lua computed for TEXTS, little-endian F32
+    embed.py ARTIFACT FOLDER VECTORS SCRATCH     VECTORS: what Lua computed for TEXTS, little-endian F32; SCRATCH: a file to write
 
 It prints ok at the end; what does not hold is an exception.
 """
@@ -12,9 +12,10 @@ import pickle
 import sys
 import threading
 
+import numpy
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../recipes/embed"))
-import numpy  # noqa: E402
-import perigee  # noqa: E402
+import perigee
 
 SMALL = 4096  # bytes: handles that Lua has not collected yet
 TEXTS = ["a text", "another, longer text", "é 😀", ""]
@@ -119,8 +120,29 @@ def tasks(folder):
     raises(perigee.Error, "alpha is 2", perigee.load, folder, settings={"alpha": 2})
 
 
+def described(artifact, folder, scratch):
+    with perigee.load(folder, activations="static", calibration=["a text", "another"]) as model:
+        assert repr(model).startswith(f"<perigee.Model {folder}: bert, INT8") and model.task == "classify", repr(model)
+        explained = model.explain()
+        row = explained["rows"][0]
+        assert row["precision"] == "int8" and row["K"] > 0 and row["scale"] > 0 and row["name"] in str(explained), row
+        assert explained["attention"][0]["heads"] > 0 and any("settings" in note for note in explained["notes"])
+        answers = model.classify(TEXTS)
+        for path in (scratch, os.fsencode(scratch)):
+            assert model.save(path) is None
+            with perigee.open(path) as saved:
+                assert saved.classify(TEXTS) == answers and saved.task == "classify"
+                raises(perigee.Error, "save: an artifact is the file that it was opened from", saved.save, scratch + "2")
+        raises(perigee.Error, "save has no option lung", model.save, scratch, lung=1)
+    assert repr(model) == "<perigee.Model, closed>"
+    raises(perigee.Error, "was closed", model.explain)
+    with perigee.open(artifact) as model:
+        assert model.task == "embed" and artifact in repr(model) and repr(model) == str(model)
+        assert isinstance(model.explain(), perigee.Explanation)
+
+
 if __name__ == "__main__":
-    artifact, folder, vectors = sys.argv[1:]
+    artifact, folder, vectors, scratch = sys.argv[1:]
     m = perigee.open(artifact)
     PATH = os.environ["PERIGEE_LIB"]
     reference = numpy.fromfile(vectors, "<f4").reshape(len(TEXTS), -1)
@@ -128,4 +150,5 @@ if __name__ == "__main__":
     errors(m)
     threads(m, reference)
     tasks(folder)
+    described(artifact, os.path.abspath(folder), scratch)
     print("ok")

@@ -1,4 +1,4 @@
-"""What `make spark` runs: recipes/cluster/spark.py on a cluster of two workers, of which one is killed at work, with what it runs.
+"""What `make spark` runs: recipes/cluster/spark.py on a cluster of two workers, of which one is killed at work with what it runs.
 
     spark.py MODEL
 
