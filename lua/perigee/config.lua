@@ -8,9 +8,10 @@ local options = require "perigee.options"
 local methods = {}
 local Config = { __index = methods }
 
---- values: the decoded file; path: what errors call it.
-function Config.new(values, path)
-  return setmetatable({ json = values, path = path }, Config)
+--- values: the decoded file; path: what errors call it; ignored: the list of keys without effect (ignored.lua), if anybody wants
+-- it.
+function Config.new(values, path, ignored)
+  return setmetatable({ json = values, path = path, ignored = ignored }, Config)
 end
 
 --- Raises: `key` is not as expected.

@@ -129,7 +129,7 @@ local function load(dir, given)
   given = options.check(given, KNOWN, "load", -2)
   options.boolean(given.strict, "load: strict", -2)
   local c = random.is(dir) and dir or checkpoint.open(dir)
-  local config = Config.new(c.config, c.files.config)
+  local config = Config.new(c.config, c.files.config, c.ignored)
   local definition = definitions.of(config)
   definitions.check(definition, config)
   local model = setmetatable({

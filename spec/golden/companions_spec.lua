@@ -54,6 +54,13 @@ answer["CrossEncoder.rank"] = function(model, case)
   end
 end
 
+answer["zero-shot-classification"] = function(model, case)
+  for i, got in ipairs((model:zeroshot(case.given, case.options))) do
+    assert.same(case.answer[i].labels, got.labels, case.name)
+    near_lists({ case.answer[i].scores }, { got.scores }, case.name)
+  end
+end
+
 function answer.logits(model, case)
   for i, one in ipairs((model:classify(case.given))) do
     near_lists({ case.answer[i] }, { one.logits }, case.name)

@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """Makes spec/golden/companions: what sentence-transformers and peft make of the files beside a checkpoint's weights.
 
-  make_companions.py
+  make_companions.py        everything; make_companions.py keys: config_keys.json alone
 
-cases.json is a list of { "name", "base": the folder of spec/golden/tasks that the case changes, "files": { path: its JSON, or null if the
+config_keys.json has the keys of config.json that transformers' classes have or read. cases.json is a list of { "name", "base": the folder of spec/golden/tasks that the case changes, "files": { path: its JSON, or null if the
 case leaves it out }, "binary": { path: a file of this folder }, "given", "options": as Perigee calls them, "answer", "limit": the most
 tokens, "from": what answered }. A case's folder is the base's files with those of the case over them.
 
 pip install torch==2.15.0 transformers==5.24.0 sentence-transformers==6.2.0 peft==0.21.2 safetensors numpy
 """
+import dataclasses
+import inspect
 import json
 import os
+import re
 import shutil
+import sys
 import tempfile
 import warnings
 
@@ -21,6 +25,7 @@ import make_models as make  # noqa: E402
 import make_tasks as tasks  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+import transformers  # noqa: E402
 from peft import LoraConfig, PeftModel, get_peft_model  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from sentence_transformers import CrossEncoder, SentenceTransformer  # noqa: E402
@@ -206,6 +211,19 @@ def rank_cases():
         shutil.rmtree(folder)
 
 
+def zeroshot_cases():
+    config = json.load(open(f"{tasks.HERE}/nli/config.json"))
+    for name, ids in (("label2id of id2label", {"entailment": 0, "neutral": 1, "contradiction": 2}),
+                      ("label2id of its own", {"ENTAILS": 2, "neutral": 1, "contradiction": 0})):
+        files = {"config.json": {**config, "label2id": ids}}
+        folder = folder_of("nli", files, {})
+        answers = transformers.pipeline("zero-shot-classification", model=folder, device="cpu", dtype=torch.float32)
+        labels = ["water", "people", "the long day"]
+        add(name, "nli", files, {}, SHORT, {"labels": labels}, [{k: out[k] for k in ("labels", "scores")} for out in answers(SHORT, labels)],
+            None, "zero-shot-classification")
+        shutil.rmtree(folder)
+
+
 def adapt(name, base, cls, task=None, **given):
     """Adds a LoRA adapter with random weights, and what the model with it answers: logits, or the mean of its hidden states."""
     torch.manual_seed(5)
@@ -248,10 +266,25 @@ def adapter_cases():
     adapt("whole modules", "nli", AutoModelForSequenceClassification, "SEQ_CLS", modules_to_save=["classifier", "pooler"])
 
 
+def config_keys():
+    """Writes config_keys.json: the fields of the configuration classes, and what their models read of a configuration."""
+    keys = set()
+    for name in ("Bert", "DistilBert", "Roberta", "XLMRoberta", "Camembert", "MPNet", "Electra"):
+        config = getattr(transformers, f"{name}Config")
+        keys |= {f.name for f in dataclasses.fields(config)} | set(config.attribute_map)
+        source = inspect.getsource(sys.modules[getattr(transformers, f"{name}Model").__module__])
+        keys |= set(re.findall(r"[^_]config\.([a-z][a-z_0-9]+)", source))
+    make.write_json(f"{OUT}/config_keys.json", sorted(keys))
+
+
 if __name__ == "__main__":
+    if sys.argv[1:] == ["keys"]:
+        config_keys()
+        sys.exit()
     shutil.rmtree(OUT, ignore_errors=True)
     os.makedirs(OUT)
-    for part in (pooling_cases, module_cases, limit_cases, rank_cases, adapter_cases):
+    config_keys()
+    for part in (pooling_cases, module_cases, limit_cases, rank_cases, zeroshot_cases, adapter_cases):
         part()
     make.write_json(f"{OUT}/cases.json", CASES)
     print(f"{len(CASES)} cases, {sum(os.path.getsize(f'{OUT}/{f}') for f in os.listdir(OUT))} bytes")

@@ -1,7 +1,10 @@
 local bert = require "perigee.models.bert"
 local Config = require "perigee.config"
+local config_keys = require "perigee.config_keys"
 local definitions = require "perigee.definitions"
+local Ignored = require "perigee.ignored"
 local json = require "perigee.json"
+local models = require "spec.support.models"
 
 local function values(changes)
   local v = {
@@ -32,13 +35,45 @@ describe("config", function()
       { { hidden_act = "mish" }, "hidden_act is the string 'mish', expected gelu, gelu_accurate, gelu_fast, gelu_new" },
       { { hidden_act = "gelu_nwe" }, '(did you mean "gelu_new"?)' },
       { { position_embedding_type = "relative_key" }, "'relative_key', expected absolute" },
-      { { is_decoder = true }, "is_decoder is true, expected false: only encoders are supported" },
+      { { is_decoder = true }, "is_decoder is true, expected none: only encoders are supported" },
+      { { add_cross_attention = true }, "add_cross_attention is true, expected none: only encoders are supported" },
+      { { is_encoder_decoder = true }, "is_encoder_decoder is true, expected none" },
+      { { pruned_heads = { ["0"] = { 1 } } }, "pruned_heads is a list or an object, expected none: every layer has all" },
+      { { per_layer_config = { ["0"] = {} } }, "per_layer_config is a list or an object, expected none" },
+      { { quantization_config = { quant_method = "gptq" } }, "expected none: the weights are those of another quantization" },
+      { { compression_config = { a = 1 } }, "expected none: the weights are compressed" },
+      { { fusion_config = { a = 1 } }, "expected none: weights are not fused" },
+      { { transformers_weights = "x" }, "expected none: the weights are in model.safetensors" },
       { { type_vocab_size = 0 }, "type_vocab_size is 0" },
     } do
       local ok, message = pcall(bert.check, values(case[1]))
       assert.is_false(ok, case[2])
       assert.matches(case[2], message, 1, true)
     end
+  end)
+
+  it("has an entry for every key of transformers' classes, with a reason", function()
+    local text = models.read "spec/golden/companions/config_keys.json"
+    for _, key in ipairs(json.decode(text)) do
+      assert.is_table(config_keys.of[key], key)
+    end
+    local KINDS = { obeyed = true, none = true, refused = true, listed = true }
+    for key, entry in pairs(config_keys.of) do
+      assert.is_true(KINDS[entry[1]] and #entry[2] > 4, key)
+    end
+  end)
+
+  it("takes keys that ask for nothing, and lists code that is not run", function()
+    local ignored = Ignored.new()
+    local config = values {
+      pruned_heads = {}, is_decoder = false, quantization_config = json.null, chunk_size_feed_forward = 4,
+      add_cross_attention = 0, auto_map = { AutoModel = "custom.Model" }, custom_pipelines = { a = {} }, dtype = "float16",
+    }
+    config.ignored = ignored
+    bert.check(config)
+    table.sort(ignored, function(a, b) return a.key < b.key end)
+    assert.equal("auto_map of config.json: code of the checkpoint's own is not run\n"
+      .. "custom_pipelines of config.json: code of the checkpoint's own is not run", tostring(ignored))
   end)
 
   it("has the reference library's defaults", function()

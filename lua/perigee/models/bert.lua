@@ -4,6 +4,8 @@
 -- and fill (lua/README.md, "Model definitions"). `weights` makes parameters by their checkpoint names: weights:table(name, rows,
 -- width), weights:linear(name, N, K), weights:norm(name, width, eps), weights:decoder { ... }. Relatives of BERT share what
 -- stands here.
+local config_keys = require "perigee.config_keys"
+
 local bert = {}
 
 -- config.json's hidden_act, and the graph's activation that computes it.
@@ -52,8 +54,7 @@ function bert.check(config, keys, defaults)
     config:fail(keys.num_attention_heads or "num_attention_heads", ("a divisor of %s, which is %d"):format(
       keys.hidden_size or "hidden_size", H))
   end
-  config:absent("is_decoder", "only encoders are supported")
-  config:absent("add_cross_attention", "only encoders are supported")
+  config_keys.check(config)
 end
 
 ---- The encoder -------------------------------------------------------------------------------------------------------

@@ -17,18 +17,29 @@ local function find(labels, beginning)
   end
 end
 
+-- The place of the entailment: by label2id, as transformers has it, else by the labels' names; nil if there is none.
+local function entailment(config)
+  local ids = config.json.label2id
+  for label, id in pairs(type(ids) == "table" and ids or {}) do
+    if type(label) == "string" and label:lower():find "^entail" and config.labels[type(id) == "number" and id + 1] then
+      return id + 1
+    end
+  end
+  return find(config.labels, "entail")
+end
+
 -- Places of entailment and of contradiction. What is named otherwise is taken for the contradiction as in the reference library:
 -- the first label, or the last if the first is the entailment.
 local function places(config)
-  local entails = find(config.labels, "entail")
+  local entails = entailment(config)
   if not entails then
     error(("zeroshot: none of the labels %s begins with \"entail\": the checkpoint is not one of natural language inference")
       :format(table.concat(config.labels, ", ")), 0)
   elseif #config.labels < 2 then
     error("zeroshot: the checkpoint has one label, expected entailment and contradiction", 0)
   end
-  local contradicts = find(config.labels, "contra") or entails == 1 and #config.labels or 1
-  return entails, contradicts
+  local named = find(config.labels, "contra")
+  return entails, named ~= entails and named or entails == 1 and #config.labels or 1
 end
 
 --- The options of zeroshot, for options.read.
