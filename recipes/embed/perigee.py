@@ -122,22 +122,24 @@ def _luajit() -> ctypes.CDLL:
     name = ctypes.util.find_library("luajit-5.1") or "libluajit-5.1.so.2"
     lua = ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)  # Lua's own modules in C look for its functions there
     state, integer, size, number, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_double, ctypes.c_char_p
-    for function, result, *arguments in [
+    functions: list[tuple[Any, ...]] = [
         ("luaL_newstate", state), ("luaL_openlibs", None, state), ("lua_close", None, state),
         ("luaL_loadbuffer", integer, state, text, size, text), ("lua_pcall", integer, state, integer, integer, integer),
         ("lua_pushnumber", None, state, number), ("lua_tonumber", number, state, integer),
         ("lua_pushlstring", None, state, text, size), ("lua_tolstring", ctypes.c_void_p, state, integer, ctypes.POINTER(size)),
         ("lua_settop", None, state, integer), ("lua_rawgeti", None, state, integer, integer),
         ("luaL_ref", integer, state, integer),
-    ]:
-        f = getattr(lua, function)
-        f.restype, f.argtypes = result, arguments
+    ]
+    for name, result, *arguments in functions:
+        function = getattr(lua, name)
+        function.restype, function.argtypes = result, arguments
     return lua
 
 
 _lua = _luajit()
-_free = None  # pgee_tensor_free, once the library is loaded
-_models, _making = weakref.WeakSet(), threading.Lock()
+_free: Any = None  # pgee_tensor_free, once the library is loaded
+_models: weakref.WeakSet[Model] = weakref.WeakSet()
+_making = threading.Lock()
 
 
 class Explanation(dict):
@@ -332,7 +334,7 @@ def load(
     })
 
 
-_held = []
+_held: list[Model] = []
 
 
 def _before_fork() -> None:
