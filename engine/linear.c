@@ -89,12 +89,15 @@ static epilogue lower(const pgee_linear_args *a) {
   };
 }
 
-/* Accumulators of two tiles: one is multiplied while the other's epilogue runs. In this order the panels' bytes lie elsewhere in
- * a page than what is used of the accumulators, which were stored a moment before: the core tells a load from a store by the
- * lowest 12 bits of their addresses. */
+enum { MAX_GROUP = 8 }; /* panels that are taken together */
+
+/* Accumulators of two tiles: one is multiplied while the other's epilogue runs. The core tells a load from a store by the lowest
+ * 12 bits of their addresses. So tiles of 6 rows, which were stored a moment before, lie elsewhere in a page than the vectors of
+ * the first panels. */
 typedef struct tiles {
-  panel_epilogue panel[2]; /* of this panel, and of the one before, whose last tile may be pending */
-  _Alignas(64) int32_t c[2][MAX_TILE_M * PANEL];
+  _Alignas(4096) int32_t c[2][MAX_TILE_M * PANEL];
+  char apart[MAX_TILE_M * 56];
+  panel_epilogue panel[MAX_GROUP][2]; /* of this group, and of the one before, whose last tile may be pending */
   int at, panel_at;
   int configured; /* rows that the tile registers are configured for; 0: none */
   tile_pending pending;
@@ -102,7 +105,7 @@ typedef struct tiles {
 
 static void tiles_begin(tiles *s) {
   s->at = s->panel_at = s->configured = 0;
-  s->pending.e = NULL;
+  s->pending = (tile_pending){0};
 }
 
 static void run_pending(const tile_pending *p, const kernels *k) {
@@ -110,16 +113,25 @@ static void run_pending(const tile_pending *p, const kernels *k) {
     k->epilogue_s32(p->e, p->c, PANEL, p->t0, p->m, p->n0, p->n);
 }
 
+static void settle(tile_pending *p, const kernels *k) {
+  if (p->held)
+    k->settle(p->c, p->m);
+  p->held = 0;
+}
+
 /* The last epilogue. No tile registers stay configured. */
-static void tiles_end(const tiles *s, const kernels *k) {
+static void tiles_end(tiles *s, const kernels *k) {
+  settle(&s->pending, k);
   if (s->configured)
     k->release();
   run_pending(&s->pending, k);
 }
 
 static void configure(tiles *s, const kernels *k, int m) {
-  if (k->configure && s->configured != m)
-    k->configure(s->configured = m);
+  if (!k->configure || s->configured == m)
+    return;
+  settle(&s->pending, k);
+  k->configure(s->configured = m);
 }
 
 /* How many tiles for some rows: as few as can be, for each reads the panel, whose time a low one cannot fill. The tallest ones only
@@ -143,32 +155,59 @@ static void fetch_vectors(const pgee_linear_args *a, int64_t panel) {
   fetch_vector(floats(a->quantize.m), first, last);
 }
 
-/* Rows first to last of one panel, of about one height, but for the last tile's epilogue. Meanwhile each tile brings its part of
- * `next` into the cache, at a rate that memory can keep up with. */
-static void panel_s8(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last,
-                     stretch next, tiles *s) {
+/* Panels of one weight, and what comes into the cache while they are multiplied. */
+typedef struct group {
+  int64_t panel, count;
+  stretch next;
+} group;
+
+/* Rows t to t + m of one panel, but for the tile's epilogue. `slot`: where the panel's vectors are laid out. */
+static void tile_s8(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t slot, int64_t t, int m,
+                    ahead next, tiles *s) {
   const pgee_packed *w = a->w;
   const int8_t *b = (const int8_t *)(w->bytes + panel * w->panel_bytes);
-  int64_t kblocks = w->panel_bytes / (64 * PANEL), n0 = panel * PANEL, lda = a->x->stride, count = tiles_for(k, last - first);
-  int64_t groups = kblocks * 16, step = least(MOST_AHEAD, (next.bytes + groups * count - 1) / (groups * count));
-  ahead fetch = {step ? (const int8_t *)next.from : b, step};
-  int n = (int)least(PANEL, w->N - n0), m;
+  const uint8_t *x = (const uint8_t *)a->x->data + t * a->x->stride;
+  int64_t kblocks = w->panel_bytes / (64 * PANEL);
+  int32_t *c = s->c[s->at ^= 1];
+  if (k->gemm_u8s8_beside)
+    k->gemm_u8s8_beside(c, x, a->x->stride, b, kblocks, m, next, &s->pending);
+  else {
+    run_pending(&s->pending, k);
+    k->gemm_u8s8(c, x, a->x->stride, b, kblocks, m, next);
+  }
+  s->pending = (tile_pending){
+      .e = e,
+      .c = c,
+      .t0 = t,
+      .n0 = panel * PANEL,
+      .m = m,
+      .n = (int)least(PANEL, w->N - panel * PANEL),
+      .held = k->settle != NULL,
+      .panel = &s->panel[slot][s->panel_at],
+  };
+}
+
+/* Rows first to last of a group of panels, in tiles of about one height: the panels follow each other on the rows of a tile,
+ * which then stay in the nearest cache. Meanwhile each tile brings its part of g.next into the cache, at a rate that memory can
+ * keep up with. */
+static void group_s8(const pgee_linear_args *a, const kernels *k, const epilogue *e, group g, int64_t first, int64_t last,
+                     tiles *s) {
+  const pgee_packed *w = a->w;
+  int64_t count = tiles_for(k, last - first), groups = w->panel_bytes / (4 * PANEL), all = groups * count * g.count;
+  int64_t step = least(MOST_AHEAD, (g.next.bytes + all - 1) / all);
+  ahead fetch = {step ? (const int8_t *)g.next.from : (const int8_t *)w->bytes, step};
   s->panel_at ^= 1;
-  if (k->panel_of && n == PANEL)
-    k->panel_of(&s->panel[s->panel_at], e, n0);
-  fetch_vectors(a, panel + 1);
-  for (int64_t t = first, i = 0; t < last; t += m, i++, fetch.from += groups * step) {
+  for (int64_t i = 0; i < g.count; i++) {
+    if (k->panel_of && (g.panel + i + 1) * PANEL <= w->N)
+      k->panel_of(&s->panel[i][s->panel_at], e, (g.panel + i) * PANEL);
+    fetch_vectors(a, g.panel + g.count + i);
+  }
+  int m;
+  for (int64_t t = first, i = 0; t < last; t += m, i++) {
     m = (int)least(round_up((last - t + count - i - 1) / (count - i), k->tile_grain), last - t);
-    const uint8_t *x = (const uint8_t *)a->x->data + t * lda;
-    int32_t *c = s->c[s->at ^= 1];
     configure(s, k, m);
-    if (k->gemm_u8s8_beside)
-      k->gemm_u8s8_beside(c, x, lda, b, kblocks, m, fetch, &s->pending);
-    else {
-      run_pending(&s->pending, k);
-      k->gemm_u8s8(c, x, lda, b, kblocks, m, fetch);
-    }
-    s->pending = (tile_pending){e, c, t, n0, m, n, &s->panel[s->panel_at]};
+    for (int64_t j = 0; j < g.count; j++, fetch.from += groups * step)
+      tile_s8(a, k, e, g.panel + j, j, t, m, fetch, s);
   }
 }
 
@@ -192,12 +231,12 @@ static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogu
   }
 }
 
-static void one_panel(const pgee_linear_args *a, const context *c, const epilogue *e, int64_t panel, int64_t first, int64_t last,
-                      stretch next, tiles *s) {
+static void run_group(const pgee_linear_args *a, const context *c, const epilogue *e, group g, int64_t first, int64_t last,
+                      tiles *s) {
   if (a->w->dtype == PGEE_S8)
-    panel_s8(a, c->k, e, panel, first, last, next, s);
+    group_s8(a, c->k, e, g, first, last, s);
   else
-    panel_f32(a, c->k, e, panel, first, last, next, (float *)c->scratch);
+    panel_f32(a, c->k, e, g.panel, first, last, g.next, (float *)c->scratch);
 }
 
 /* ---- Our kernels: who does what ------------------------------------------------------------------------------------ */
@@ -233,14 +272,22 @@ static stretch weights_in(const pgee_packed *w, part p) {
   return (stretch){w->bytes + panel * piece, (end - panel) * piece, piece};
 }
 
-/* The piece that is to come into the cache while panel i of a part is multiplied, counted from 0. */
-static stretch piece_ahead(const context *c, stretch own, int64_t i, int64_t lead) {
-  int64_t at = own.piece * (i + (lead > own.piece ? lead / own.piece : 1));
+static int64_t part_size(int64_t n, int parts) { return (n + parts - 1) / parts; }
+
+/* What is to come into the cache while `count` panels of a part from panel i on are multiplied, counted from 0. */
+static stretch piece_ahead(const context *c, stretch own, int64_t i, int64_t count, int64_t lead) {
+  int64_t at = own.piece * (i + (lead > own.piece * count ? lead / own.piece : count));
   if (at >= own.bytes) {
     at -= own.bytes;
     own = (stretch){c->after.from, c->after.bytes, own.piece};
   }
-  return at < own.bytes ? (stretch){own.from + at, least(own.piece, own.bytes - at), 0} : (stretch){0};
+  return at < own.bytes ? (stretch){own.from + at, least(own.piece * count, own.bytes - at), 0} : (stretch){0};
+}
+
+/* How many panels are taken together where `left` are to come: groups of about one size. One tile of rows has nothing to gain. */
+static int64_t group_of(const pgee_packed *w, const kernels *k, int64_t rows, int64_t left) {
+  int64_t most = w->dtype == PGEE_S8 && rows > k->tile_m ? least(MAX_GROUP, k->group_bytes / w->panel_bytes) : 1;
+  return most > 1 && left > 1 ? part_size(left, (int)part_size(left, (int)most)) : 1;
 }
 
 static void run_own(const pgee_linear_args *a, const context *c, const epilogue *e) {
@@ -250,11 +297,13 @@ static void run_own(const pgee_linear_args *a, const context *c, const epilogue 
   tiles_begin(&s);
   if (p.first < p.last)
     fetch_vectors(a, p.first / p.rows);
-  int64_t i = 0;
-  for (int64_t at = p.first, end; at < p.last; at = end, i++) {
-    int64_t panel = at / p.rows, row = at % p.rows;
-    end = least(p.last, (panel + 1) * p.rows);
-    one_panel(a, c, e, panel, row, row + end - at, piece_ahead(c, own, i, a->w->dtype == PGEE_S8 ? c->lead : 0), &s);
+  int64_t i = 0, lead = a->w->dtype == PGEE_S8 ? c->lead : 0;
+  for (int64_t at = p.first, end; at < p.last; at = end) {
+    int64_t row = at % p.rows, count = row ? 1 : group_of(a->w, c->k, p.rows, (p.last - at) / p.rows);
+    end = least(p.last, (at / p.rows + count) * p.rows);
+    group g = {at / p.rows, count, piece_ahead(c, own, i, count, lead)};
+    run_group(a, c, e, g, row, count > 1 ? p.rows : row + end - at, &s);
+    i += count;
   }
   tiles_end(&s, c->k);
 }
@@ -266,8 +315,6 @@ static void run_own(const pgee_linear_args *a, const context *c, const epilogue 
 typedef struct rectangle {
   int64_t row, row_end, panel, panel_end;
 } rectangle;
-
-static int64_t part_size(int64_t n, int parts) { return (n + parts - 1) / parts; }
 
 static rectangle rectangle_of(const pgee_linear_args *a, const context *c) {
   int64_t rows = rows_of(a->x, c), panels = a->w->panels;
@@ -314,7 +361,7 @@ static void run_block(const pgee_linear_args *a, const context *c, const epilogu
     const char *tile = c->scratch + (p - r->panel) * PANEL * 4;
     int m = (int)(r->row_end - r->row), n = (int)least(PANEL, a->w->N - p * PANEL);
     if (!done)
-      one_panel(a, c, e, p, r->row, r->row_end, (stretch){0}, &s);
+      run_group(a, c, e, (group){p, 1, {0}}, r->row, r->row_end, &s);
     else if (a->w->dtype == PGEE_S8)
       c->k->epilogue_s32(e, (const int32_t *)tile, ld, r->row, m, p * PANEL, n);
     else

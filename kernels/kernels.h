@@ -59,9 +59,10 @@ typedef struct panel_epilogue {
 /* A tile [m][64] that is multiplied and whose epilogue is still to come; e NULL: there is none. */
 typedef struct tile_pending {
   const epilogue *e;
-  const int32_t *c;
+  int32_t *c;
   int64_t t0, n0; /* its first row and column */
   int m, n;
+  int held;                    /* whether some of its sums still are in the tile registers: see settle */
   const panel_epilogue *panel; /* by panel_of; not looked at if n < 64 */
 } tile_pending;
 
@@ -124,12 +125,15 @@ typedef struct kernels {
    * b: the panel, kblocks = K/64 rounded up. tile_m rows are what it likes best; tile_most, as many or one more, is for what
    * would be left over; a number that is no multiple of tile_grain costs as much as the next one that is. */
   int tile_m, tile_most, tile_grain;
+  /* Panels of together so many bytes stay in the second-level cache and follow each other on each tile of rows. 0: panel by
+   * panel. */
+  int64_t group_bytes;
   void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next);
 
   /* The tile registers of AMX are a state of the thread, so the caller keeps track of it. It calls configure(m) before the first
-   * product and whenever m changes, and release() after the last product, before the thread runs other code: tiles that are in use
-   * make signals, task switches and forks save 8 KiB. Both are NULL where products need no such state. Kernels of other columns may
-   * run in between; attention_u8s8 configures and releases by itself. */
+   * product and whenever m changes, and release() after the last product, before the thread runs other code: tiles that are in
+   * use make signals, task switches and forks save 8 KiB. Both are NULL where products need no such state. Kernels of other
+   * columns may run in between; attention_u8s8 configures and releases by itself. */
   void (*configure)(int m);
   void (*release)(void);
 
@@ -138,6 +142,10 @@ typedef struct kernels {
   void (*panel_of)(panel_epilogue *panel, const epilogue *e, int64_t n0);
   void (*gemm_u8s8_beside)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next,
                            const tile_pending *p);
+  /* If it is not NULL, gemm_u8s8_beside leaves the last sums of its tile in the tile registers. They must come to c before the
+   * registers are configured anew or released: by settle(c, m), or by the next gemm_u8s8_beside, whose p is that tile with `held`
+   * set. */
+  void (*settle)(int32_t *c, int m);
 
   /* c[m][n] = a[m][k] times b[k][n], one fma chain per output from +0, k ascending. m in 1..tile_m_f32, n in 1..64, rows of ldc,
    * lda, ldb floats, nothing read or written past n or k. next: NULL, or what will be multiplied soon, k * 16 floats (a quarter

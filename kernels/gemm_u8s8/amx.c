@@ -1,7 +1,8 @@
-/* amx.c: the AMX kernel on the CPU's tile instructions. Who calls it has asked the system for the tile state. */
-#include "layout.h"
+/* amx.c: the AMX kernel on the CPU's tile instructions. The caller has asked the system for the tile state. */
+#define NAME(f) f##_amx
+#define EPILOGUE epilogue_s32_avx512vnni
+#include "../rows/v16_avx512.h"
 
-#define GEMM gemm_u8s8_amx
-#define CONFIGURE configure_amx
-#define RELEASE release_amx
+#include "../rows/functions.h"
+
 #include "amx_body.h"

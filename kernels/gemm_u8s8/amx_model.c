@@ -100,7 +100,7 @@ void model_store(int t, void *base, int64_t stride) {
 }
 
 /* Rows, columns and depth must fit, in whole 4-byte elements, and the three tiles differ. */
-static int multiply(int c, int a, int b) {
+static int fit(int c, int a, int b) {
   if (!usable(c) || !usable(a) || !usable(b))
     return 0;
   int whole = state.tile[c].bytes % 4 == 0 && state.tile[a].bytes % 4 == 0 && state.tile[b].bytes % 4 == 0;
@@ -113,7 +113,7 @@ static int multiply(int c, int a, int b) {
 
 void model_dpbusd(int c, int a, int b) {
   counts.products++;
-  if (!multiply(c, a, b))
+  if (!fit(c, a, b))
     return;
   int rows = state.tile[c].rows, depth = state.tile[a].bytes / 4, columns = state.tile[c].bytes / 4;
   for (int i = 0; i < rows; i++) {
@@ -130,7 +130,10 @@ void model_dpbusd(int c, int a, int b) {
 }
 
 #define AMX_MODEL
-#define GEMM gemm_u8s8_amx_model
-#define CONFIGURE configure_amx_model
-#define RELEASE release_amx_model
+#define NAME(f) f##_amx_model
+#define EPILOGUE epilogue_s32_ref
+#include "../rows/v16_ref.h"
+
+#include "../rows/functions.h"
+
 #include "amx_body.h"

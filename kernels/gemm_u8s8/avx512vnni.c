@@ -14,7 +14,7 @@
 #include "../rows/v16_avx512.h"
 
 #include "../rows/functions.h"
-#include "../rows/rows.h"
+#include "finish.h"
 #include "layout.h"
 
 INLINE __m512i four(const uint8_t *a) {
@@ -110,63 +110,17 @@ void gemm_u8s8_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_
  * stored a moment before, and where a load has met its store like that, the core lets it wait for others, too (up to a tenth of
  * the tile's time). So all of it is laid out once a panel. */
 
-/* What runs so: to float, to u8, by GELU in pieces to u8; to float, to u8 with a scale for each row, by GELU in pieces to float. */
-enum { NONE, TO_F32, TO_U8, GELU_TO_U8, ROWS_TO_F32, ROWS_TO_U8, ROWS_GELU_TO_F32 };
-
-/* Rows with scales of their own have zero points of their own, too: this one where they are symmetric. */
-enum { SYMMETRIC_ZERO = 128 };
-INLINE int is_symmetric(const tile_pending *p) {
-  for (int i = 0; i < p->m; i++)
-    if (p->e->row_zero[p->t0 + i] != SYMMETRIC_ZERO)
-      return 0;
-  return 1;
-}
-
-INLINE int kind_of(const tile_pending *p) {
-  const epilogue *e = p->e;
-  if (!e || p->n < PANEL || e->residual || !e->y == !e->q || !e->row_zero != !e->row_scale)
-    return NONE;
-  int rows = e->row_zero != NULL, activation = rounded_activation(e);
-  if (rows && !is_symmetric(p))
-    return NONE;
-  if (activation == PGEE_IDENTITY)
-    return e->y ? (rows ? ROWS_TO_F32 : TO_F32) : rows ? ROWS_TO_U8 : TO_U8;
-  if ((activation == PGEE_GELU_ROUNDED || activation == PGEE_GELU_TANH_ROUNDED) && rows == (e->y != NULL))
-    return rows ? ROWS_GELU_TO_F32 : GELU_TO_U8;
-  return NONE;
-}
-
-void panel_of_avx512vnni(panel_epilogue *panel, const epilogue *e, int64_t n0) {
-  int32_t zero = e->row_zero ? SYMMETRIC_ZERO : e->zero;
-  for (int k = 0; k < PANEL; k += 16) {
-    _mm512_storeu_si512(panel->offset + k, vimul(visplat(zero), viload(e->wsum + n0 + k, 16)));
-    vstore(panel->scale + k, vload(e->scale + n0 + k, 16), 16);
-    vstore(panel->bias + k, vload(e->bias + n0 + k, 16), 16);
-    if (e->q)
-      vstore(panel->mul + k, vload(e->q_mul + n0 + k, 16), 16);
-  }
-  panel->lo = (float)e->q_lo;
-  panel->hi = (float)e->q_hi;
-  panel->zero = e->q_zero;
-}
-
-/* Is what is stored floats? */
-INLINE int is_float(int kind) { return kind == TO_F32 || kind == ROWS_TO_F32 || kind == ROWS_GELU_TO_F32; }
+void panel_of_avx512vnni(panel_epilogue *panel, const epilogue *e, int64_t n0) { lay_out_panel(panel, e, n0); }
 
 /* Columns k to k + 16 of a row, c those of its accumulators, as in rows/body.h. */
 INLINE void finish(char *row, const int32_t *c, int64_t k, const panel_epilogue *of, const float (*pieces)[16],
                    const float *row_scale, const int kind) {
   __asm__("" : "+r"(of), "+r"(pieces)); /* to the compiler what they point to is new */
-  v16 v = vfloat(visub(viload(c, 16), viload(of->offset + k, 16)));
-  if (kind >= ROWS_TO_F32)
-    v = vmul(v, vsplat(*row_scale));
-  v = vfma(v, vload(of->scale + k, 16), vload(of->bias + k, 16));
-  if (kind == GELU_TO_U8 || kind == ROWS_GELU_TO_F32)
-    v = gelu_pieces(v, pieces);
+  v16 v = finished(c, k, of, pieces, row_scale, kind);
   if (is_float(kind))
     vstore((float *)(void *)row + k, v, 16);
   else
-    store_quantized((uint8_t *)row + k, vmul(v, vload(of->mul + k, 16)), vsplat(of->lo), vsplat(of->hi), visplat(of->zero), 16);
+    store_quantized((uint8_t *)row + k, v, vsplat(of->lo), vsplat(of->hi), visplat(of->zero), 16);
 }
 
 /* m and kind are constants in each copy. */
@@ -174,9 +128,9 @@ INLINE void tile_beside(int32_t *c, const uint8_t *a, int64_t lda, const int8_t 
                         const tile_pending *p, const int m, const int kind) {
   EACH_ROW(ZERO);
   const epilogue *e = p->e;
-  const float(*pieces)[16] = rounded_activation(e) == PGEE_GELU_ROUNDED ? gelu_erf_pieces : gelu_tanh_pieces;
-  int64_t groups = kblocks * 16, k = 0, ld = is_float(kind) ? e->ldy * 4 : e->ldq;
-  char *row = is_float(kind) ? (char *)(e->y + p->t0 * e->ldy + p->n0) : (char *)(e->q + p->t0 * ld + p->n0);
+  const float(*pieces)[16] = pieces_of(e);
+  int64_t groups = kblocks * 16, k = 0, ld;
+  char *row = results_of(p, &ld, kind);
   const int32_t *from = p->c, *end = from + p->m * PANEL;
   const float *row_scale = kind >= ROWS_TO_F32 ? e->row_scale + p->t0 : NULL;
 #define FINISH_SIXTEEN                                                        \

@@ -41,7 +41,16 @@ void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, cons
 void panel_of_avx512vnni(panel_epilogue *panel, const epilogue *e, int64_t n0);
 /* amx.c on a portable model of the tile instructions. */
 gemm_u8s8 gemm_u8s8_amx_model;
-void configure_amx(int m), release_amx(void), configure_amx_model(int m), release_amx_model(void);
+#define AMX_ROW(isa)                                                                                                          \
+  void configure_##isa(int m);                                                                                                \
+  void release_##isa(void);                                                                                                   \
+  void settle_##isa(int32_t *c, int m);                                                                                       \
+  void panel_of_##isa(panel_epilogue *panel, const epilogue *e, int64_t n0);                                                  \
+  void gemm_u8s8_beside_##isa(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next, \
+                              const tile_pending *p);
+AMX_ROW(amx)
+AMX_ROW(amx_model)
+#undef AMX_ROW
 
 /* The rows of a tile: kernels.h's tile_m. */
 enum {
@@ -51,5 +60,7 @@ enum {
   GEMM_U8S8_AVX512VNNI_M = 6,
   GEMM_U8S8_AMX_M = 32,
 };
+/* kernels.h's group_bytes: a quarter of the second-level cache of the CPUs with AMX, beside as much that is fetched, and rows. */
+enum { GROUP_BYTES_AMX = 512 << 10 };
 
 #endif

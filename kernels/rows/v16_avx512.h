@@ -72,6 +72,17 @@ INLINE void vstore_u8(uint8_t *p, v16i a, int n) {
   else
     _mm_mask_storeu_epi8(p, lanes(n), _mm512_cvtepi32_epi8(a));
 }
+/* Packing cuts to 0 and more, so lo is made 0 meanwhile: that saves four comparisons of floats. What is too small, and NaN, which
+ * vmin returns as its second operand, converts to the least integer. */
+INLINE void vstore_rounded(uint8_t *p, v16 a, v16 b, v16 c, v16 d, int32_t lo, int32_t hi, int32_t zero) {
+  v16 most = vsplat((float)hi);
+  v16i up = visplat(-lo);
+  __m512i ab = _mm512_packus_epi32(viadd(vround(vmin(most, a)), up), viadd(vround(vmin(most, b)), up));
+  __m512i cd = _mm512_packus_epi32(viadd(vround(vmin(most, c)), up), viadd(vround(vmin(most, d)), up));
+  __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  __m512i x = _mm512_permutexvar_epi32(order, _mm512_packus_epi16(ab, cd));
+  _mm512_storeu_si512(p, _mm512_add_epi8(x, _mm512_set1_epi8((char)(lo + zero))));
+}
 
 /* Four columns at a time: lane group g of t[j] holds row 4 g + j, so that four 4 by 4 transpositions in the lanes give whole
  * columns. */

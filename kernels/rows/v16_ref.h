@@ -217,6 +217,12 @@ INLINE void vstore_u8(uint8_t *p, v16i a, int n) {
   for (int i = 0; i < n; i++)
     p[i] = (uint8_t)a.x[i];
 }
+/* 64 values, rounded and cut to lo to hi, plus zero; NaN gives lo. lo is at most 0 and hi at most lo + 255. Not in v16_avx2.h. */
+INLINE void vstore_rounded(uint8_t *p, v16 a, v16 b, v16 c, v16 d, int32_t lo, int32_t hi, int32_t zero) {
+  const v16 all[] = {a, b, c, d};
+  for (int i = 0; i < 4; i++)
+    vstore_u8(p + 16 * i, viadd(vround(vmin(vmax(all[i], vsplat((float)lo)), vsplat((float)hi))), visplat(zero)), 16);
+}
 
 /* to[j][i] = from[i][j] for a block of 16 by 16. */
 INLINE void vtranspose(float *to, int64_t ldto, const float *from, int64_t ldfrom) {

@@ -144,12 +144,13 @@ describe("row operators", function()
             end
           end)
         end
+        local amx = isa == C.PGEE_AMX or isa == C.PGEE_AMX_MODEL
         beside {
-          rows = { 1, 6, 7, 13 }, beside = { 4, 5, 6, 7 },
+          rows = { 1, 6, 7, 13 }, beside = amx and { 15, 16, 17, 32 } or { 4, 5, 6, 7 },
           activation = { C.PGEE_IDENTITY, C.PGEE_GELU, C.PGEE_GELU_TANH, C.PGEE_RELU },
         }
         beside { -- 1: a zero point for each row; 2: one for all
-          rows = { 1, 6 }, beside = { 5, 6 }, per_row = { 1, 2 },
+          rows = { 1, 6 }, beside = amx and { 16, 31 } or { 5, 6 }, per_row = { 1, 2 },
           activation = { C.PGEE_IDENTITY, C.PGEE_GELU, C.PGEE_GELU_ROUNDED, C.PGEE_GELU_TANH_ROUNDED },
         }
         for per_row = 0, 2, 2 do

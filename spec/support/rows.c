@@ -92,13 +92,13 @@ static float *place(const rows_case *c, const rows_input *i, const rows_result *
 static void run_beside(const kernels *k, const rows_case *c, const tile_pending *given, int64_t ld, int32_t *product) {
   enum { MOST_K = 384 };
   const int64_t K = (int64_t[]){MOST_K, 64, 128}[given->m % 3];
-  _Alignas(64) int32_t tile[MAX_ROWS * PANEL] = {0}, sums[8 * PANEL];
+  _Alignas(64) int32_t tile[MAX_ROWS * PANEL] = {0}, sums[MAX_TILE_M * PANEL];
   _Alignas(64) int8_t weights[MOST_K * PANEL];
-  uint8_t a[8 * MOST_K];
+  uint8_t a[MAX_TILE_M * MOST_K];
   uint32_t seed = c->seed;
   tile_pending p = *given;
   for (int i = 0; i < K * PANEL; i++)
-    weights[i] = (int8_t)draw(&seed), a[i % (8 * K)] = (uint8_t)draw(&seed);
+    weights[i] = (int8_t)draw(&seed), a[i % (MAX_TILE_M * K)] = (uint8_t)draw(&seed);
   for (int t = 0; t < p.m; t++)
     memcpy(tile + t * PANEL, p.c + t * ld, (size_t)p.n * 4);
   p.c = tile;
@@ -106,12 +106,18 @@ static void run_beside(const kernels *k, const rows_case *c, const tile_pending 
   p.panel = &panel;
   if (k->panel_of && p.n == PANEL)
     k->panel_of(&panel, p.e, p.n0);
+  if (k->configure)
+    k->configure(c->beside);
   if (k->gemm_u8s8_beside)
     k->gemm_u8s8_beside(sums, a, K, weights, K / 64, c->beside, (ahead){weights, 0}, &p);
   else {
     gemm_u8s8_ref(sums, a, K, weights, K / 64, c->beside, (ahead){weights, 0});
     k->epilogue_s32(p.e, tile, PANEL, p.t0, p.m, p.n0, p.n);
   }
+  if (k->settle)
+    k->settle(sums, c->beside);
+  if (k->release)
+    k->release();
   memcpy(product, sums, (size_t)c->beside * PANEL * 4);
 }
 
@@ -138,7 +144,7 @@ static void run_epilogue(const kernels *k, const rows_case *c, const rows_input 
       int rows = (int)(c->rows - t < m ? c->rows - t : m),
           width = (int)(c->first + c->width - n < w ? c->first + c->width - n : w);
       if (c->op == EPILOGUE_S32 && c->beside)
-        run_beside(k, c, &(tile_pending){&e, i->x.i + t * ld + n, t, n, rows, width, NULL}, ld, r->other.i);
+        run_beside(k, c, &(tile_pending){&e, i->x.i + t * ld + n, t, n, rows, width, 0, NULL}, ld, r->other.i);
       else if (c->op == EPILOGUE_S32)
         k->epilogue_s32(&e, i->x.i + t * ld + n, ld, t, rows, n, width);
       else
