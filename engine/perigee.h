@@ -281,6 +281,7 @@ typedef struct pgee_tokenizer_definition {
   const pgee_tokenizer_step *normalizers, *pre_tokenizers, *decoders; /* done one after another */
   int64_t normalizer_count, pre_tokenizer_count, decoder_count;
   int32_t trim_offsets, add_prefix_space;   /* of the byte-level post-processors */
+  int32_t left;                             /* texts are cut off at their beginning, unless a call says otherwise */
   const pgee_template_piece *single, *pair; /* NULL: the texts alone, the second with type 1 */
   int64_t single_count, pair_count;
   const pgee_added_token *added;
@@ -309,6 +310,8 @@ int64_t pgee_tokenizer_ids(const pgee_tokenizer *t);
 int64_t pgee_tokenizer_special_count(const pgee_tokenizer *t, int pair);
 /* out: [5], the ids of unk, cls, sep, pad, mask, -1 for those that it has not. */
 int pgee_tokenizer_specials(const pgee_tokenizer *t, int32_t *out);
+/* Whether texts are cut off at their beginning, unless a call says otherwise. */
+int pgee_tokenizer_left(const pgee_tokenizer *t);
 /* What pieces inside a word begin with, "##"; "" where nothing tells them. */
 const char *pgee_tokenizer_prefix(const pgee_tokenizer *t);
 /* The piece or added token with that id: `bytes` of UTF-8, not ended by zero; NULL and 0 if there is none. */
@@ -337,12 +340,14 @@ typedef struct pgee_text {
 } pgee_text;
 
 enum { PGEE_TRUNCATE_LONGEST = 0, PGEE_TRUNCATE_FIRST = 1, PGEE_TRUNCATE_SECOND = 2 };
+enum { PGEE_SIDE_DEFAULT = 0, PGEE_SIDE_RIGHT = 1, PGEE_SIDE_LEFT = 2 };
 
 typedef struct pgee_encode_options {
   int64_t max_tokens; /* counts the special tokens */
-  int32_t truncate;   /* PGEE_TRUNCATE_LONGEST: from the end of the longer text until both are equal, then from both */
+  int32_t truncate;   /* PGEE_TRUNCATE_LONGEST: from the longer text until both are equal, then from both */
   int32_t bare;       /* no special tokens */
   int32_t characters; /* offsets are in characters, not bytes */
+  int32_t side;       /* where texts are cut off: PGEE_SIDE_RIGHT their ends; PGEE_SIDE_DEFAULT as the tokenizer says */
 } pgee_encode_options;
 
 /* Encodes a, or a and b where b is not NULL, as the tokenizers package does. PGEE_ARGUMENT if max_tokens does not hold the

@@ -337,6 +337,8 @@ static int write_image(image_writer *w, const pgee_tokenizer_definition *d) {
     TRY(charsmap_build(w, d->charsmap, d->charsmap_bytes));
   TRY(put_added(w, d, &v, &o));
   TRY(put_model(w, d, &v, &o));
+  if (d->left)
+    TRY(image_put(w, IMAGE_LEFT, &d->left, sizeof d->left));
   TRY(look_up(w, d, &o));
   TRY(image_put(w, IMAGE_OPTIONS, &o, sizeof o));
   return image_finish(w);

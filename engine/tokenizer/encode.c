@@ -109,7 +109,7 @@ void sink_trim(sink *s, int32_t *begin, int32_t *end, const char *token, int64_t
     if (!is_blank(c))
       break;
   }
-  if (leading == 1 && s->t->options->add_prefix_space && (s->count == 0 || *begin == 0))
+  if (leading == 1 && s->t->options->add_prefix_space && (s->count == s->first || *begin == 0))
     leading = 0;
   for (; leading > 0 && *begin < *end; leading--)
     *begin += utf8_decode(s->text + *begin, s->bytes - *begin, &c);
@@ -201,6 +201,7 @@ typedef struct call {
   const pgee_encode_options *o;
   const template *shape;
   int64_t special; /* tokens that the template puts around */
+  int left;        /* texts are cut off at their beginning */
   run run;
 } call;
 
@@ -229,6 +230,40 @@ static int64_t dressed(const call *c, int64_t n1, int64_t n2) {
   return all > n1 + n2 + c->special ? all : n1 + n2 + c->special;
 }
 
+static void copy_tokens(const pgee_encoding *to, int64_t at, const pgee_encoding *from, int64_t begin, int64_t count) {
+  size_t bytes = (size_t)count * sizeof(int32_t);
+  if (count == 0)
+    return;
+  memcpy(to->ids + at, from->ids + begin, bytes);
+  if (to->offsets)
+    memcpy(to->offsets + 2 * at, from->offsets + 2 * begin, 2 * bytes);
+  if (to->words)
+    memcpy(to->words + at, from->words + begin, bytes);
+}
+
+/* The last n of a text's `all` tokens from `at` on. They are known once all are: these lie in memory of their own. */
+static int put_end(call *c, const pgee_text *text, int64_t all, int64_t n, int64_t at) {
+  const pgee_encoding *e = c->e;
+  if (n == 0)
+    return PGEE_OK;
+  int32_t *block = mem_array(all, 4 * sizeof *block);
+  if (!block)
+    return PGEE_MEMORY;
+  pgee_encoding whole = {.ids = block, .offsets = e->offsets ? block + all : NULL, .words = e->words ? block + 3 * all : NULL};
+  sink s = {.t = c->t,
+            .ids = whole.ids,
+            .offsets = whole.offsets,
+            .words = whole.words,
+            .limit = all,
+            .first = all - n,
+            .trim = c->t->options->trim_offsets};
+  int status = put_text(&s, &c->run, text);
+  if (status == PGEE_OK)
+    copy_tokens(e, at, &whole, all - n, n);
+  mem_free(block);
+  return status;
+}
+
 /* The tokens of the first text from `at` on, and of the second `between` behind them. n1, n2: how many; in all at most `room`. */
 static int put_texts(call *c, int64_t at, int64_t between, int64_t room, int64_t *n1, int64_t *n2) {
   int64_t held = c->e->capacity - (at + between), pair = c->texts[1] != NULL;
@@ -242,12 +277,16 @@ static int put_texts(call *c, int64_t at, int64_t between, int64_t room, int64_t
     TRY(put_text(&second, &c->run, c->texts[1]));
     *n2 = second.count;
   }
-  int64_t all = *n1 + *n2;
+  int64_t all1 = *n1, all2 = *n2;
   TRY(cut(n1, n2, room, (int)pair, c->o->truncate));
-  c->e->dropped = all - *n1 - *n2;
+  c->e->dropped = all1 + all2 - *n1 - *n2;
   int64_t length = dressed(c, *n1, *n2);
   if (length > c->e->capacity)
     return does_not_hold(c, length);
+  if (c->left && c->e->dropped > 0) {
+    TRY(put_end(c, c->texts[0], all1, *n1, at));
+    return pair ? put_end(c, c->texts[1], all2, *n2, at + *n1 + between) : PGEE_OK;
+  }
   if (pair && *n1 < kept) { /* its place is known only now */
     sink again = sink_at(c, at + *n1 + between, *n2);
     TRY(put_text(&again, &c->run, c->texts[1]));
@@ -289,17 +328,6 @@ static int64_t dress(const call *c, int64_t n1, int64_t n2) {
     at += n;
   }
   return at;
-}
-
-static void copy_tokens(const pgee_encoding *to, int64_t at, const pgee_encoding *from, int64_t begin, int64_t count) {
-  size_t bytes = (size_t)count * sizeof(int32_t);
-  if (count == 0)
-    return;
-  memcpy(to->ids + at, from->ids + begin, bytes);
-  if (to->offsets)
-    memcpy(to->offsets + 2 * at, from->offsets + 2 * begin, 2 * bytes);
-  if (to->words)
-    memcpy(to->words + at, from->words + begin, bytes);
 }
 
 /* A template that has a text twice, or not at all, or the second first: the texts' tokens move to arrays of their own first. */
@@ -423,6 +451,7 @@ int pgee_tokenizer_encode_texts(const pgee_tokenizer *t, pgee_encoding *e, const
     TRY(check_text(b));
   call c = {.t = t, .e = e, .texts = {a, b}, .o = options, .shape = &t->templates[b != NULL]};
   c.special = options->bare ? 0 : c.shape->special;
+  c.left = options->side == PGEE_SIDE_DEFAULT ? t->left : options->side == PGEE_SIDE_LEFT;
   TRY(check_room(&c, a->count + (b ? b->count : 0)));
   int status = encode(&c);
   run_free(&c.run);

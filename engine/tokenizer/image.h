@@ -33,6 +33,7 @@ enum {
   IMAGE_CHARSMAP, /* two for the precompiled normalizer */
   IMAGE_CHARSMAP_1,
   IMAGE_RENAMED, /* added tokens that are shown by another text than the model's */
+  IMAGE_LEFT,    /* there if texts are cut off at their beginning */
   IMAGE_SECTIONS = 32
 };
 

@@ -30,6 +30,7 @@ static int open_options(pgee_tokenizer *t) {
   if (o->model < PGEE_WORDPIECE || o->model > PGEE_BPE || o->size < 0 || o->max_word_chars < 0 || o->prefix[MAX_PREFIX - 1])
     return broken("its options are out of range");
   t->options = o;
+  t->left = image_section(&t->image, IMAGE_LEFT, &bytes) != NULL && bytes > 0;
   return PGEE_OK;
 }
 
@@ -209,6 +210,8 @@ int pgee_tokenizer_specials(const pgee_tokenizer *t, int32_t *out) {
   memcpy(out, t->options->specials, sizeof t->options->specials);
   return PGEE_OK;
 }
+
+int pgee_tokenizer_left(const pgee_tokenizer *t) { return t && t->left; }
 
 const char *pgee_tokenizer_prefix(const pgee_tokenizer *t) { return t ? t->options->prefix : NULL; }
 

@@ -67,6 +67,7 @@ struct pgee_tokenizer {
   unigram unigram;
   bpe bpe;
   template templates[2];
+  int left; /* texts are cut off at their beginning */
   int fast; /* WordPiece after BertNormalizer or nothing and BertPreTokenizer: `bert` and `ascii` say how */
   bert_options bert;
   ascii_table ascii;
@@ -125,6 +126,7 @@ typedef struct sink {
   const pgee_tokenizer *t;
   int32_t *ids, *offsets, *words; /* the last two may be NULL */
   int64_t limit, count;
+  int64_t first;    /* the token that the post-processor has first: texts may be cut off at their beginning */
   int32_t word;     /* the index of the word that comes next */
   int trim;         /* offsets without the white space of the token's text */
   int in_words;     /* `word` is that of a given word, and stays */

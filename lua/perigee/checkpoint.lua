@@ -149,65 +149,12 @@ local function boolean(values, key, path)
   return value
 end
 
-local CLASSES = {
-  ["xlm-roberta"] = "XLMRobertaTokenizer", camembert = "CamembertTokenizer", mpnet = "MPNetTokenizer", xlnet = "XLNetTokenizer",
-}
-
--- What the checkpoint says is its tokenizer, or what its architecture goes with; nil where neither is known.
-local function tokenizer_class(self)
-  for _, source in ipairs { "tokenizer_config", "config" } do
-    if type(self[source].tokenizer_class) == "string" then
-      return self[source].tokenizer_class
-    end
-  end
-  return CLASSES[self.config.model_type]
-end
-
---- The fields that say which tokens are special, of which the last counts: the older special_tokens_map.json does where
--- tokenizer_config.json does not list the added tokens, as in the reference library.
-function Checkpoint:special_sources()
-  local lists = given(self.tokenizer_config.added_tokens_decoder) ~= nil
-  return lists and { "tokenizer_config" } or { "tokenizer_config", "special_tokens" }
-end
-
---- What the folder says about its tokenizer:
---   tokenizer, vocabulary   paths of tokenizer.json and vocab.txt, nil where there is none. tokenizer.json says everything
---                           itself; the rest is for a vocabulary alone
---   pieces, merges          paths of vocab.json and merges.txt, of byte pair encoding
---   lowercase               default true, as in the reference library
---   strip_accents           default as do_lower_case of tokenizer_config.json
---   chinese                 spaces around CJK ideographs, default true
---   lower                   whether sentence_bert_config.json asks for lower case before all else
---   special                 { unk_token = "[UNK]", ... } as far as the folder names them
---   sentencepiece           path of a SentencePiece model, nil where there is none
---   class                   tokenizer_class of tokenizer_config.json, of config.json, else by the architecture; nil if none says
+--- Paths of the files that a tokenizer is read from, nil for those that are not there: tokenizer (tokenizer.json), vocabulary
+-- (vocab.txt), pieces and merges (vocab.json, merges.txt), sentencepiece, tokenizer_config, special_tokens, added_tokens. And
+-- lower: whether sentence_bert_config.json asks for lower case before all else.
 function Checkpoint:tokenizer_files()
-  local config, path = self.tokenizer_config, self.files.tokenizer_config
-  local special = {}
-  for _, name in ipairs(self:special_sources()) do
-    for key, value in pairs(self[name]) do
-      local text = type(value) == "table" and value.content or value
-      if type(key) == "string" and key:find "_token$" and type(text) == "string" then
-        special[key] = text
-      end
-    end
-  end
-  local lowercase = boolean(config, "do_lower_case", path)
-  local strip = boolean(config, "strip_accents", path)
-  if strip == nil then
-    strip = lowercase ~= false
-  end
-  local chinese = boolean(config, "tokenize_chinese_chars", path)
-  if config.padding_side == "left" then
-    self.ignored:add(path, "padding_side", "sequences are not padded")
-  end
-  return {
-    tokenizer = self.files.tokenizer, vocabulary = self.files.vocabulary, special = special,
-    pieces = self.files.pieces, merges = self.files.merges,
-    sentencepiece = self.files.sentencepiece, class = tokenizer_class(self),
-    lowercase = lowercase ~= false, strip_accents = strip, chinese = chinese ~= false,
-    lower = boolean(self.sentence_config, "do_lower_case", self.files.sentence_config) == true,
-  }
+  local lower = boolean(self.sentence_config, "do_lower_case", self.files.sentence_config) == true
+  return setmetatable({ lower = lower }, { __index = self.files })
 end
 
 -- A positive integer; nil if it is missing, null, or so large that it means none (the reference library writes 1e30).
@@ -284,6 +231,7 @@ local function find_tokenizer_files(self)
   find("vocabulary", "vocab.txt")
   find("pieces", "vocab.json")
   find("merges", "merges.txt")
+  find("added_tokens", "added_tokens.json")
   for _, name in ipairs { "sentencepiece.bpe.model", "spiece.model", "sentencepiece.model", "tokenizer.model" } do
     if not self.files.sentencepiece then
       find("sentencepiece", name)

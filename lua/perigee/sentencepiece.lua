@@ -15,14 +15,14 @@
 local bit = require "bit"
 local ffi = require "ffi"
 local json = require "perigee.json"
-local added = require "perigee.tokenizer.added"
+local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local band, bor, lshift, rshift = bit.band, bit.bor, bit.lshift, bit.rshift
 
 local M = {}
 
 local SPACE = "\226\150\129" -- U+2581, which stands for ' '
-local NORMAL, USER_DEFINED = 1, 4
+local NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
 local MODEL_TYPES = { "UNIGRAM", "BPE", "WORD", "CHAR" }
 
 local function fail(...)
@@ -221,36 +221,6 @@ local function vocabulary(m, before, first, behind)
   return { bytes = table.concat(texts), ends = ends, scores = scores, count = count, texts = texts }
 end
 
--- A template such as "<s>:0 $A:0 </s>:0", whose names are keys of `special`.
-local function template(text, special)
-  local list = {}
-  for name, type_id in text:gmatch "(%S+):(%d)" do
-    local kind = name:sub(1, 1) == "$" and "Sequence" or "SpecialToken"
-    list[#list + 1] = { [kind] = { id = kind == "Sequence" and name:sub(2) or special[name], type_id = tonumber(type_id) } }
-  end
-  return list
-end
-
-local function id_of(vocab, text, path)
-  for id = vocab.count, 1, -1 do -- of equal pieces the last counts
-    if vocab.texts[id] == text then
-      return id - 1
-    end
-  end
-  fail("'%s': the model has no piece '%s'", path, text)
-end
-
-local function templates(m, vocab, special, single, pair)
-  local tokens = {}
-  for name in pair:gmatch "([%l_]+):%d" do
-    local text = special[name]
-    tokens[text] = { id = text, ids = { id_of(vocab, text, m.path) }, tokens = { text } }
-  end
-  return {
-    type = "TemplateProcessing", single = template(single, special), pair = template(pair, special), special_tokens = tokens,
-  }
-end
-
 local function charsmap(m)
   local blob = m.normalizer.precompiled_charsmap
   return blob and blob ~= "" and { type = "Precompiled", blob = blob } or nil
@@ -260,59 +230,25 @@ local function metaspace(split)
   return { type = "Metaspace", replacement = SPACE, prepend_scheme = "always", split = split }
 end
 
-local function words()
-  return { type = "Sequence", pretokenizers = { { type = "WhitespaceSplit" }, metaspace(true) } }
-end
-
 local function model(m, vocab, unk)
   return { type = "Unigram", vocab = vocab, unk_id = unk, byte_fallback = m.trainer.byte_fallback or false }
 end
 
-local FAIRSEQ = { bos_token = "<s>", eos_token = "</s>", sep_token = "</s>", cls_token = "<s>", unk_token = "<unk>",
-  pad_token = "<pad>", mask_token = "<mask>" }
-
-local function fairseq(m, s, before, first)
-  local vocab = vocabulary(m, before, first, { { s.mask_token } })
-  local file = {
-    model = model(m, vocab, 3), normalizer = charsmap(m), pre_tokenizer = words(), decoder = metaspace(true),
-    added_tokens = added.special(s, true),
-    post_processor = templates(m, vocab, s, "bos_token:0 $A:0 eos_token:0",
-      "bos_token:0 $A:0 eos_token:0 eos_token:0 $B:0 eos_token:0"),
-  }
-  file.model.byte_fallback = false
-  return file
-end
-
-local FORMS = {}
-
-function FORMS.XLMRobertaTokenizer(m, special)
-  local s = added.with_defaults(special, FAIRSEQ)
-  return fairseq(m, s, { { s.bos_token }, { s.pad_token }, { s.eos_token }, { s.unk_token } }, 3)
-end
-
-function FORMS.CamembertTokenizer(m, special)
-  local s = added.with_defaults(special, FAIRSEQ)
-  local before = { { "<s>NOTUSED" }, { s.pad_token }, { "</s>NOTUSED" }, { s.unk_token }, { "<unk>NOTUSED", -100 } }
-  return fairseq(m, s, before, 1)
-end
-
-local XLNET = { bos_token = "<s>", eos_token = "</s>", sep_token = "<sep>", cls_token = "<cls>", unk_token = "<unk>",
-  pad_token = "<pad>", mask_token = "<mask>" }
-
-function FORMS.XLNetTokenizer(m, special)
-  local s, vocab = added.with_defaults(special, XLNET), vocabulary(m, {}, 0, {})
-  local steps = {
-    { type = "Replace", pattern = { String = "``" }, content = '"' },
-    { type = "Replace", pattern = { String = "''" }, content = '"' },
-    { type = "NFKD" }, { type = "StripAccents" }, charsmap(m),
-  }
-  return {
-    model = model(m, vocab, m.trainer.unk_id), normalizer = { type = "Sequence", normalizers = steps },
-    pre_tokenizer = words(), decoder = metaspace(true), added_tokens = added.special(s, true, "<eop>", "<eod>"),
-    post_processor = templates(m, vocab, s, "$A:0 sep_token:0 cls_token:2",
-      "$A:0 sep_token:0 $B:1 sep_token:1 cls_token:2"),
-  }
-end
+-- How the ids of each class follow from the model's: pieces before those from the piece `first` on, and behind them. s: what the
+-- folder says of special tokens (tokenizer/folder.lua).
+local FORMS = {
+  XLMRobertaTokenizer = function(s)
+    return { { s:text "bos_token" }, { s:text "pad_token" }, { s:text "eos_token" }, { s:text "unk_token" } }, 3,
+      { { s:text "mask_token" } }
+  end,
+  CamembertTokenizer = function(s)
+    return { { "<s>NOTUSED" }, { s:text "pad_token" }, { "</s>NOTUSED" }, { s:text "unk_token" }, { "<unk>NOTUSED", -100 } }, 1,
+      { { s:text "mask_token" } }
+  end,
+  XLNetTokenizer = function()
+    return {}, 0, {}
+  end,
+}
 
 -- A pre-tokenizer that makes each user-defined piece a word of its own, the longest first; nil where there are none.
 local function user_defined(m)
@@ -330,8 +266,9 @@ local function user_defined(m)
   return #list > 0 and { type = "Split", pattern = pattern, behavior = "Isolated", invert = false } or nil
 end
 
--- As the model's own settings say.
-local function plain(m, special)
+--- What a tokenizer.json of this tokenizer would say by the model's own settings, without added tokens. The blob of a normalizer
+-- of type Precompiled is in its field `blob`.
+function M.plain(m)
   local n, steps = m.normalizer, { charsmap(m) }
   local function replace(kind, pattern, content)
     steps[#steps + 1] = { type = "Replace", pattern = { [kind] = pattern }, content = content }
@@ -359,29 +296,38 @@ local function plain(m, special)
   return {
     model = model(m, vocabulary(m, {}, 0, {}), m.trainer.unk_id), normalizer = { type = "Sequence", normalizers = steps },
     pre_tokenizer = { type = "Sequence", pretokenizers = cutting }, decoder = { type = "Sequence", decoders = decoders },
-    added_tokens = added.special(special, true),
   }
 end
 
---- What a tokenizer.json of this tokenizer would say, decoded as by unigram.file, but that added tokens have no ids, and that the
--- blob of a normalizer of type Precompiled is in its field `blob`.
--- class: the checkpoint's tokenizer_class, nil for none. special: texts of special tokens by key, { mask_token = "<mask>" }.
-function M.file(m, class, special)
-  local name = class and class:gsub("Fast$", "")
-  local form = FORMS[name] or name == nil and plain or name == "PreTrainedTokenizer" and plain
-  if not form then
-    fail("'%s': a SentencePiece model of tokenizer_class '%s' is not supported, expected %s, or none; a tokenizer.json beside it "
-      .. "would say everything itself", m.path, class, table.concat(M.classes, ", "))
-  elseif not class and m.path:find "sentencepiece%.bpe%.model$" then -- such files' ids are shifted, or not
-    fail("'%s': which ids the pieces have depends on the tokenizer_class in tokenizer_config.json, which is missing", m.path)
-  end
-  return form(m, special or {})
+--- What a class (tokenizer/classes.lua) makes a tokenizer of: { vocab =, charsmap =, unk =, path = }.
+function M.parts(m, name, s)
+  local before, first, behind = FORMS[name](s)
+  return { vocab = vocabulary(m, before, first, behind), charsmap = charsmap(m), unk = m.trainer.unk_id, path = m.path }
 end
 
-M.classes = {}
-for name in pairs(FORMS) do
-  M.classes[#M.classes + 1] = name
+--- The pieces that are found in a text before it is cut, as tokens (tokenizer/folder.lua): control pieces, which are special; and
+-- those that the user defined, if a class makes the tokenizer. Without a class a pre-tokenizer finds the latter.
+function M.added(m, has_class)
+  local list = {}
+  for i = 0, m.count - 1 do
+    if m.types[i] == CONTROL or has_class and m.types[i] == USER_DEFINED then
+      list[#list + 1] = {
+        content = m.pieces[i + 1], special = m.types[i] == CONTROL, normalized = false, single_word = false, lstrip = false,
+        rstrip = false,
+      }
+    end
+  end
+  return list
 end
-table.sort(M.classes)
+
+--- An error if a model cannot be used by the class of that name; nil: no class is known. stated: the name that the files give it.
+function M.check_class(m, name, stated)
+  if name and not FORMS[name] or stated and not name and not stated:find "^PreTrainedTokenizer" then
+    fail("'%s': a SentencePiece model of tokenizer_class '%s' is not supported, expected %s, or none; a tokenizer.json beside it "
+      .. "would say everything itself", m.path, stated, table.concat(options.names(FORMS), ", "))
+  elseif not name and m.path:find "sentencepiece%.bpe%.model$" then -- such files' ids are shifted, or not
+    fail("'%s': which ids the pieces have depends on the tokenizer_class in tokenizer_config.json, which is missing", m.path)
+  end
+end
 
 return M

@@ -10,11 +10,11 @@
 --   t:encode_words { "Already", "cut" }
 --   t:decode(e.ids)             -- "a text its pair"
 --   t:piece(1037), t:id "text"  -- "a", 3793
---   t.size, t.cls, t.sep, t.unk, t.pad, t.mask, t.model, t.prefix
+--   t.size, t.cls, t.sep, t.unk, t.pad, t.mask, t.model, t.prefix, t.truncation_side
 --   tokenizer.from_image(t:image())   -- the same tokenizer, which runs from these bytes
 --
--- tokenizer.json says everything itself, but its own truncation and padding are ignored. Where there is none: vocab.txt with
--- tokenizer_config.json and its companions, else vocab.json and merges.txt, else a SentencePiece model. A component that is not
+-- The files are read as AutoTokenizer of transformers 5 reads them (tokenizer/classes.lua): tokenizer.json, or vocab.txt, or
+-- vocab.json and merges.txt, or a SentencePiece model, and tokenizer_config.json and its companions. A component that is not
 -- supported is an error that names it.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
@@ -41,6 +41,7 @@ local function wrap(handle)
   t.model = MODELS[tonumber(C.pgee_tokenizer_model(handle.handle))]
   local prefix = ffi.string(C.pgee_tokenizer_prefix(handle.handle))
   t.prefix = prefix ~= "" and prefix or nil
+  t.truncation_side = C.pgee_tokenizer_left(handle.handle) ~= 0 and "left" or "right"
   for i, key in ipairs { "unk", "cls", "sep", "pad", "mask" } do
     t[key] = specials[i - 1] >= 0 and specials[i - 1] or nil
   end
@@ -56,8 +57,8 @@ function M.load(from)
   end
   -- Loaded here: an image needs none of them.
   local c = type(from) == "string" and require("perigee.checkpoint").tokenizer(from) or from
-  local file, path, special = require("perigee.tokenizer.files").read(c)
-  local d = require("perigee.tokenizer.definition").of(file, path, special)
+  local file, path, special, cut = require("perigee.tokenizer.files").read(c)
+  local d = require("perigee.tokenizer.definition").of(file, path, special, cut)
   local status = C.pgee_tokenizer_new(out, d)
   if status ~= C.PGEE_OK then
     error(("'%s': %s"):format(path, ffi.string(C.pgee_message())), 0)
@@ -89,20 +90,28 @@ end
 
 local encoding = ffi.new "pgee_encoding"
 
+local text_a, text_b = ffi.new "pgee_text", ffi.new "pgee_text"
+local cut = ffi.new "pgee_encode_options"
+local SIDES = { right = C.PGEE_SIDE_RIGHT, left = C.PGEE_SIDE_LEFT }
+
 --- For modules: encodes into int32 arrays that the caller has, at least `limit` long: ids, types, and offsets (two a token)
--- unless nil. Returns how many tokens there are and how many were dropped.
-function Tokenizer:encode_into(ids, types, limit, a, b, offsets)
+-- unless nil. side: "left" or "right", where a long text is cut off, nil as the tokenizer's files say. Returns how many tokens
+-- there are and how many were dropped.
+function Tokenizer:encode_into(ids, types, limit, a, b, offsets, side)
   check_text(a, 4, "encode_into")
   if b ~= nil then
     check_text(b, 5, "encode_into")
   end
   encoding.ids, encoding.types, encoding.offsets, encoding.capacity = ids, types, offsets, limit
   encoding.sequences, encoding.words = nil, nil
-  check(C.pgee_tokenizer_encode(handle_of(self), encoding, a, #a, b, b and #b or 0, limit), 1)
+  local handle = handle_of(self)
+  cut.max_tokens, cut.side = limit, SIDES[side] or C.PGEE_SIDE_DEFAULT
+  text_a.bytes, text_a.count, text_b.bytes, text_b.count = a, #a, b, b and #b or 0
+  check(C.pgee_tokenizer_encode_texts(handle, encoding, text_a, b and text_b or nil, cut), 1)
   return tonumber(encoding.length), tonumber(encoding.dropped)
 end
 
-local KNOWN = { max_tokens = true, special = true, offsets = true, truncate = true }
+local KNOWN = { max_tokens = true, special = true, offsets = true, truncate = true, truncation_side = true }
 local TRUNCATE = { longest = C.PGEE_TRUNCATE_LONGEST, first = C.PGEE_TRUNCATE_FIRST, second = C.PGEE_TRUNCATE_SECOND }
 local OFFSETS = { bytes = 0, characters = 1 }
 
@@ -116,10 +125,11 @@ local function read_options(opts, name)
     error(("%s: special is %s, expected true or false"):format(name, pgee.describe(opts.special)), 3)
   end
   local truncate = options.choice(opts.truncate or "longest", TRUNCATE, name .. ": truncate", 2)
+  local side = opts.truncation_side and options.choice(opts.truncation_side, SIDES, name .. ": truncation_side", 2)
   local offsets = options.choice(opts.offsets or "bytes", OFFSETS, name .. ": offsets", 2)
   return ffi.new("pgee_encode_options", {
     max_tokens = limit or NO_LIMIT, truncate = TRUNCATE[truncate], bare = opts.special == false and 1 or 0,
-    characters = OFFSETS[offsets],
+    characters = OFFSETS[offsets], side = SIDES[side] or C.PGEE_SIDE_DEFAULT,
   })
 end
 
@@ -166,8 +176,10 @@ end
 
 --- Encodes a text, or a pair of texts, with the special tokens around them. Options:
 --   max_tokens  the most tokens, special ones included; default: no limit
---   truncate    where the rest is dropped from: "longest" (the default: the end of the longer text until both are equal, then
---               both, as in the reference library), "first" or "second": an error if nothing of it would be left
+--   truncate    the text that tokens are dropped from: "longest" (default; the longer text until both are equal, then both, as in
+--               transformers), "first" or "second": an error if nothing of it would be left
+--   truncation_side   the side of a text that tokens are dropped from: "right" (its end) or "left" (its beginning). Default:
+--               t.truncation_side, which the tokenizer's files say
 --   special     false: no special tokens are put around
 --   offsets     "bytes" (the default) or "characters"
 -- Returns lists, one entry a token: ids; types; offsets, { begin, end } in the token's text from 0, end excluded (0, 0 for what

@@ -56,7 +56,7 @@ end
 --- What C needs of a model of type Unigram.
 function M.model(model, path)
   local vocab, unk, byte_fallback = model.vocab, model.unk_id, model.byte_fallback
-  if type(vocab) ~= "table" or not vocab.scores then
+  if type(vocab) ~= "table" or type(vocab.scores) ~= "cdata" then
     fail("'%s': the model's vocab is %s, expected a list of pieces and scores", path, json.describe(vocab))
   elseif vocab.count == 0 then
     fail("'%s': the model's vocab is empty", path)

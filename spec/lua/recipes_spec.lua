@@ -82,6 +82,7 @@ describe("recipes", function()
         folder = models.variant(models.path "roberta", {
           ["vocab.txt"] = table.concat(lines, "\n") .. "\n",
           ["config.json"] = models.read(models.path "roberta" .. "/config.json"):gsub('"roberta"', '"xlm-roberta"'),
+          ["tokenizer_config.json"] = '{"tokenizer_class": "BertTokenizer"}',
         })
       end
       local text, status = run(recipe, "--model", folder, "--samples", "8", "--json")

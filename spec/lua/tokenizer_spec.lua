@@ -82,7 +82,7 @@ describe("A tokenizer", function()
   after_each(files.clean)
 
   describe("from tokenizer.json", function()
-    it("is what it says, whatever the other files say", function()
+    it("is what it says where no class is named, with the tokens that the other files add", function()
       local others = {
         ["vocab.txt"] = "[UNK]\n[CLS]\n[SEP]\na\n", ["tokenizer_config.json"] = '{"do_lower_case": false, "cls_token": "x"}',
         ["sentence_bert_config.json"] = '{"do_lower_case": false, "max_seq_length": 3}',
@@ -90,10 +90,10 @@ describe("A tokenizer", function()
       others["tokenizer.json"] = definition()
       local t = load(others)
       assert.equal(ids_of("a", "e", "."), ids(t, "A é."))
-      assert.same({ 20, 1, 2, 3, 0, 4 }, { t.size, t.unk, t.cls, t.sep, t.pad, t.mask })
+      assert.same({ 21, 1, 20, 3, 0, 4 }, { t.size, t.unk, t.cls, t.sep, t.pad, t.mask }) -- x has the next free id
       others["tokenizer.json"] = definition(function(d) d.normalizer.lowercase = false end)
       assert.equal(ids_of("A", "é", "."), ids(load(others), "A é."))
-      assert.equal("tokenizer WordPiece, 20 pieces", tostring(t))
+      assert.equal("tokenizer WordPiece, 21 pieces", tostring(t))
       assert.same({ "WordPiece", "##" }, { t.model, t.prefix })
     end)
 
@@ -227,7 +227,7 @@ describe("A tokenizer", function()
       ["the model's vocab is missing"] = function(d) d.model.vocab = nil end,
       ["the id of 'a' is 1.5, expected an integer"] = function(d) d.model.vocab = { a = 1.5, ["[UNK]"] = 1 } end,
       ["the content of added token 1 is missing"] = function(d) d.added_tokens[1].content = nil end,
-      ["lstrip of added token '[UNK]' is the string 'no'"] = function(d) d.added_tokens[2].lstrip = "no" end,
+      ["lstrip of added token 2 is the string 'no'"] = function(d) d.added_tokens[2].lstrip = "no" end,
       ["not UTF-8"] = function(d) d.model.vocab = { ["a\255"] = 0, ["[UNK]"] = 1 } end,
       ["the model's dropout is 0.1, which is not supported"] = function(d)
         d.model = { type = "BPE", vocab = ID, merges = {}, dropout = 0.1 }
@@ -305,7 +305,7 @@ describe("A tokenizer", function()
       end
       fails("vocab.json': a vocabulary of tokenizer_class 'HerbertTokenizerFast' is not supported", load,
         { ["vocab.json"] = "{}", ["merges.txt"] = "", ["tokenizer_config.json"] = '{"tokenizer_class": "HerbertTokenizerFast"}' })
-      fails("word_tokenizer_type is the string 'mecab', which is not supported, only basic", with,
+      fails("word_tokenizer_type is the string 'mecab', which is not supported (words are cut in BERT's way alone)", with,
         '{"word_tokenizer_type": "mecab"}')
       fails("subword_tokenizer_type is the string 'character'", with, '{"subword_tokenizer_type": "character"}')
       assert.equal(ids_of("a"), ids(with '{"word_tokenizer_type": "basic", "subword_tokenizer_type": null}', "a"))
@@ -341,9 +341,9 @@ describe("A tokenizer", function()
         ["vocab.txt"] = vocabulary, ["special_tokens_map.json"] = '{"unk_token": "<unk>"}',
       })
       assert.equal("1 4 3 2 2", ids(t, "a z</s>"))
-      assert.same({ 0, nil }, { t.pad, t.mask })
-      fails("the vocabulary has no [UNK], [CLS], [SEP]", with, nil, { ["vocab.txt"] = "a\nb\n" })
-      fails("the vocabulary has no [SEP]", with, nil, { ["vocab.txt"] = "[UNK]\n[CLS]\n" })
+      assert.same({ 0, 5, 6 }, { t.pad, t.mask, t.size }) -- [MASK], which no file names, has the next free id
+      assert.same({ 2, 0, 3 }, with(nil, { ["vocab.txt"] = "[UNK]\na\n[CLS]\n" }):encode("?").ids)
+      fails("the vocabulary has no [UNK]", with, nil, { ["vocab.txt"] = "a\nb\n" })
     end)
 
     it("takes added tokens from tokenizer_config.json, or the older added_tokens.json", function()
@@ -379,16 +379,16 @@ describe("A tokenizer", function()
     end)
   end)
 
-  it("has a mask that takes the space before it where the folder does not say, as published tokenizer.json do", function()
+  it("has a mask that takes the space before it if the folder says so", function()
     local vocab = { ["<s>"] = 0, ["<pad>"] = 1, ["</s>"] = 2, ["<unk>"] = 3, a = 4, ["\196\160"] = 5, ["<mask>"] = 6 }
     local folder = {
       ["vocab.json"] = cjson.encode(vocab), ["merges.txt"] = "", ["tokenizer_config.json"] = '{"mask_token": "<mask>"}',
     }
+    assert.same({ 0, 4, 5, 6, 5, 4, 2 }, load(folder):encode("a <mask> a").ids) -- version 4 of transformers: it does
+    folder["tokenizer_config.json"] = [[{"mask_token": {"content": "<mask>", "lstrip": true}}]]
     local e = load(folder):encode "a <mask> a"
     assert.same({ 0, 4, 6, 5, 4, 2 }, e.ids)
     assert.same({ 2, 8 }, e.offsets[3]) -- the space, which trim_offsets takes off again
-    folder["tokenizer_config.json"] = [[{"mask_token": {"content": "<mask>", "lstrip": false}}]]
-    assert.same({ 0, 4, 5, 6, 5, 4, 2 }, load(folder):encode("a <mask> a").ids)
   end)
 
   it("is an error where there is none", function()

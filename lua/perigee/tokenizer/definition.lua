@@ -44,11 +44,12 @@ local function set_steps(d, name, list, held)
   d[name .. "s"], d[name .. "_count"] = array, #list
 end
 
-local function set_template(d, name, list, held)
+-- one_type: all token types are 0.
+local function set_template(d, name, list, one_type, held)
   if list then
     local array = ffi.new("pgee_template_piece[?]", #list + 1)
     for i, piece in ipairs(list) do
-      array[i - 1].id, array[i - 1].type = piece[1], piece[2]
+      array[i - 1].id, array[i - 1].type = piece[1], one_type and 0 or piece[2]
     end
     held[#held + 1] = array
     d[name], d[name .. "_count"] = array, #list
@@ -59,18 +60,20 @@ end
 
 local FLAGS = { "normalized", "single_word", "lstrip", "rstrip", "special" }
 
--- Each content once, where it is first, with the options it has last, as in the reference; ids are the model's, or numbers from
--- the vocabulary's size on, whatever the file says. `numbered`: those of vocab.txt's companions have ids of their own.
+-- Each content once, where it is first, with the options it has last, and special if it ever was, as in the tokenizers package.
+-- Ids are the model's, or numbers from the vocabulary's size on, whatever the file says.
 local function added_tokens(file, path)
   local list, place = {}, {}
   for i, token in ipairs(read.list(given(file.added_tokens) or {}, path, "added_tokens")) do
     expect(token, "table", path, "added token %d", i)
     local content = expect(token.content, "string", path, "the content of added token %d", i)
-    local a = { content = content, id = file.numbered and token.id or -1 }
+    local a = { content = content, id = -1 }
     for _, key in ipairs(FLAGS) do
       a[key] = expect(token[key], "boolean", path, "%s of added token '%s'", key, content)
     end
     if content ~= "" then
+      local before = list[place[content] or 0]
+      a.special = a.special or before ~= nil and before.special
       place[content] = place[content] or #list + 1
       list[place[content]] = a
     end
@@ -127,7 +130,7 @@ end
 local function set_specials(d, special, model, added, single, held)
   local ids, array, there = ffi.new("int32_t[5]", -1, -1, -1, -1, -1), ffi.new "const char *[5]", contents(added)
   local cls, sep = framing(single)
-  ids[1], ids[2] = cls or -1, sep or -1
+  ids[1], ids[2] = not special.cls_token and cls or -1, not special.sep_token and sep or -1
   for i, key in ipairs(ORDER) do
     local text = special[key] or key == "unk_token" and model.unk_text
     for _, name in ipairs(NAMES[key]) do
@@ -160,16 +163,19 @@ local function set_model(d, m, held)
 end
 
 --- The definition, which keeps alive what it points to. special: texts of special tokens by key.
-function M.of(file, path, special)
+-- cut: { left = whether texts are cut off at their beginning }.
+function M.of(file, path, special, cut)
   local d, held = ffi.new "pgee_tokenizer_definition", { path = path }
   local model, post, added = models.model(file, path), steps.post_processor(file, path), added_tokens(file, path)
   set_model(d, model, held)
   set_steps(d, "normalizer", steps.normalizers(file, path), held)
   set_steps(d, "pre_tokenizer", steps.pre_tokenizers(file, path), held)
   set_steps(d, "decoder", steps.decoders(file, path), held)
-  set_template(d, "single", post.single, held)
-  set_template(d, "pair", post.pair, held)
+  local pair = post.pair or file.one_type and { { C.PGEE_TEXT_A }, { C.PGEE_TEXT_B } } or nil
+  set_template(d, "single", post.single, file.one_type, held)
+  set_template(d, "pair", pair, file.one_type, held)
   d.trim_offsets, d.add_prefix_space = post.trim_offsets and 1 or 0, post.add_prefix_space and 1 or 0
+  d.left = cut.left and 1 or 0
   set_added(d, added, held)
   set_specials(d, special, model, added, post.single, held)
   return pgee.hold(d, held)

@@ -1,110 +1,42 @@
 --- A checkpoint's tokenizer as a tokenizer.json says it, decoded: the file itself, or what vocab.txt, vocab.json and merges.txt,
--- or a SentencePiece model, with what stands beside them, come to in the reference library.
+-- or a SentencePiece model come to with what stands beside them, as transformers 5 has it (classes.lua).
 local json = require "perigee.json"
 local added = require "perigee.tokenizer.added"
+local classes = require "perigee.tokenizer.classes"
+local folder = require "perigee.tokenizer.folder"
+local keys = require "perigee.tokenizer.keys"
+local models = require "perigee.tokenizer.models"
 local read = require "perigee.tokenizer.read"
+local schema = require "perigee.tokenizer.schema"
 local sentencepiece = require "perigee.sentencepiece"
 local unigram = require "perigee.unigram"
-local fail, optional = read.fail, read.optional
+local fail, given = read.fail, read.given
 
 local M = {}
 
--- ---- Special tokens --------------------------------------------------------------------------------------------------------
-
-local function check_there(vocab, path, special, keys)
-  local missing = {}
-  for _, key in ipairs(keys) do
-    missing[#missing + 1] = not vocab[special[key]] and special[key] or nil
-  end
-  if #missing > 0 then
-    fail("'%s': the vocabulary has no %s", path, table.concat(missing, ", "))
-  end
-end
-
--- ---- Which tokenizer it is --------------------------------------------------------------------------------------------------
-
--- Tokenizers that have a vocab.txt, or a vocab.json and merges.txt, too, but whose words something else cuts, or whose pieces
--- something else merges.
-local OTHERS = {
-  BertJapaneseTokenizer = true, BertweetTokenizer = true, PhobertTokenizer = true,
-  CLIPTokenizer = true, CTRLTokenizer = true, FlaubertTokenizer = true, HerbertTokenizer = true, OpenAIGPTTokenizer = true,
-  XLMTokenizer = true,
-}
-
-local function check_kind(c, path, class)
-  if class and OTHERS[class:gsub("Fast$", "")] then
-    fail("'%s': a vocabulary of tokenizer_class '%s' is not supported; a tokenizer.json beside it would say everything itself",
-      path, class)
-  end
-  for key, known in pairs { word_tokenizer_type = "basic", subword_tokenizer_type = "wordpiece" } do
-    local value = read.given(c.tokenizer_config[key])
-    if value ~= nil and value ~= known then
-      fail("'%s': %s is %s, which is not supported, only %s", c.files.tokenizer_config, key, json.describe(value), known)
-    end
-  end
-end
-
 -- ---- vocab.txt ------------------------------------------------------------------------------------------------------------
+
+local function text_of(path)
+  local text, why = json.text(path)
+  return text or fail("%s", why)
+end
 
 -- One piece a line, ids from 0. Of equal lines the last counts.
 local function read_lines(path)
-  local text, why = json.text(path)
-  if not text then
-    fail("%s", why)
-  end
-  local vocab, id = {}, 0
+  local text, vocab, id = text_of(path), {}, 0
   for line in (text:sub(-1) == "\n" and text or text .. "\n"):gmatch "([^\n]*)\n" do
     vocab[line:gsub("%s+$", "")] = id
     id = id + 1
   end
-  return vocab
-end
-
-local BERT = { unk_token = "[UNK]", cls_token = "[CLS]", sep_token = "[SEP]", pad_token = "[PAD]", mask_token = "[MASK]" }
-
-local MPNET = {
-  bos_token = "<s>", eos_token = "</s>", unk_token = "[UNK]", cls_token = "<s>", sep_token = "</s>", pad_token = "<pad>",
-  mask_token = "<mask>",
-}
-
-local function from_lines(c, files)
-  check_kind(c, files.vocabulary, files.class)
-  local path, mpnet = files.vocabulary, files.class ~= nil and files.class:find "^MPNetTokenizer" ~= nil
-  local vocab, special = read_lines(path), added.with_defaults(files.special, mpnet and MPNET or BERT)
-  local tokens = added.all(c, added.special(special, mpnet), vocab)
-  local ids = setmetatable({}, { __index = vocab })
-  for _, a in ipairs(tokens) do
-    ids[a.content] = ids[a.content] or a.id
-  end
-  check_there(ids, path, special, { "unk_token", "cls_token", "sep_token" })
-  return {
-    model = {
-      type = "WordPiece", vocab = vocab, unk_token = special.unk_token, continuing_subword_prefix = "##",
-      max_input_chars_per_word = 100,
-    },
-    normalizer = {
-      type = "BertNormalizer", clean_text = true, handle_chinese_chars = files.chinese, strip_accents = files.strip_accents,
-      lowercase = files.lowercase,
-    },
-    pre_tokenizer = { type = "BertPreTokenizer" }, decoder = { type = "WordPiece", prefix = "##", cleanup = true },
-    post_processor = {
-      type = mpnet and "RobertaProcessing" or "BertProcessing", cls = { special.cls_token, ids[special.cls_token] },
-      sep = { special.sep_token, ids[special.sep_token] }, trim_offsets = true, add_prefix_space = false,
-    },
-    added_tokens = tokens, numbered = true,
-  }, special
+  return { vocab = vocab, path = path }
 end
 
 -- ---- vocab.json and merges.txt --------------------------------------------------------------------------------------------
 
--- Two pieces a line. The reference passes over a line that begins with #version.
+-- Two pieces a line. The tokenizers package passes over a line that begins with #version.
 local function read_merges(path)
-  local text, why = json.text(path)
-  if not text then
-    fail("%s", why)
-  end
   local merges = {}
-  for line in (text:gsub("\r\n", "\n") .. "\n"):gmatch "([^\n]*)\n" do
+  for line in (text_of(path):gsub("\r\n", "\n") .. "\n"):gmatch "([^\n]*)\n" do
     if line ~= "" and line:sub(1, 8) ~= "#version" then
       merges[#merges + 1] = line
     end
@@ -112,47 +44,77 @@ local function read_merges(path)
   return merges
 end
 
-local ROBERTA = {
-  bos_token = "<s>", eos_token = "</s>", sep_token = "</s>", cls_token = "<s>", unk_token = "<unk>", pad_token = "<pad>",
-  mask_token = "<mask>",
-}
-local GPT2 = { bos_token = "<|endoftext|>", eos_token = "<|endoftext|>", unk_token = "<|endoftext|>" }
-
-local function from_merges(c, files)
-  local path = files.pieces
-  check_kind(c, path, files.class)
-  local vocab = json.object(path)
+local function read_pieces(files)
+  local vocab = json.object(files.pieces)
   for piece, id in pairs(vocab) do
-    read.integer(id, path, "the id of '%s'", piece)
+    read.integer(id, files.pieces, "the id of '%s'", piece)
   end
-  local roberta = vocab[files.special.cls_token or ROBERTA.cls_token] ~= nil
-  if files.class then
-    roberta = not files.class:find "^GPT2"
-  end
-  local special = added.with_defaults(files.special, roberta and ROBERTA or GPT2)
-  local function flag(key, default)
-    return optional(c.tokenizer_config[key], "boolean", default, c.files.tokenizer_config, "%s", key)
-  end
-  local prefix = flag("add_prefix_space", false)
-  local file = {
-    model = { type = "BPE", vocab = vocab, merges = read_merges(files.merges) },
-    pre_tokenizer = { type = "ByteLevel", add_prefix_space = prefix, trim_offsets = true, use_regex = true },
-    decoder = { type = "ByteLevel", add_prefix_space = prefix, trim_offsets = true, use_regex = true },
-    added_tokens = added.all(c, added.special(special, roberta), vocab), numbered = true,
-  }
-  if roberta then
-    check_there(vocab, path, special, { "cls_token", "sep_token" })
-    file.post_processor = {
-      type = "RobertaProcessing", trim_offsets = flag("trim_offsets", true), add_prefix_space = prefix,
-      cls = { special.cls_token, vocab[special.cls_token] }, sep = { special.sep_token, vocab[special.sep_token] },
-    }
-  else
-    file.post_processor = { type = "ByteLevel", add_prefix_space = true, trim_offsets = false, use_regex = true }
-  end
-  return file, special
+  return { vocab = vocab, merges = read_merges(files.merges), path = files.pieces }
 end
 
--- ---- All of them ----------------------------------------------------------------------------------------------------------
+-- ---- tokenizer.json -------------------------------------------------------------------------------------------------------
+
+-- The first precompiled charsmap of the normalizer.
+local function charsmap(file)
+  local normalizer = given(file.normalizer)
+  for _, part in ipairs(type(normalizer) == "table" and (normalizer.normalizers or { normalizer }) or {}) do
+    if type(part) == "table" and part.type == "Precompiled" then
+      return part
+    end
+  end
+end
+
+-- What a class takes of a tokenizer.json.
+local function parts_of(file, path, class)
+  local model = read.expect(file.model, "table", path, "the model")
+  local kind = models.type_of(model)
+  if kind ~= class.model then
+    fail("'%s': the model is of type %s, but the tokenizer_class %s is for %s; tokenizer_class PreTrainedTokenizerFast in "
+      .. "tokenizer_config.json takes the file as it is", path, json.describe(kind), class.stated, class.model)
+  end
+  return { vocab = model.vocab, merges = model.merges, charsmap = charsmap(file), path = path }
+end
+
+-- ---- Made by a class ------------------------------------------------------------------------------------------------------
+
+-- Names the special tokens of the class that no file names.
+local function with_defaults(s, class)
+  for key, text in pairs(class.special) do
+    if s.named[key] == nil then
+      s.named[key] = folder.plain(text)
+    end
+  end
+  local mask = s.named.mask_token
+  if class.spaced and mask and mask.plain then
+    s.named.mask_token = { content = mask.content, special = true, single_word = false, lstrip = true, rstrip = false }
+  end
+  if not s.extra and class.extra then
+    s.extra = {}
+    for i, text in ipairs(class.extra) do
+      s.extra[i] = folder.plain(text)
+    end
+  end
+end
+
+-- The tokenizer that a class makes of x: { vocab =, merges =, charsmap =, unk =, path = }, whose vocab is ids by pieces or, of
+-- Unigram, as unigram.file gives it.
+local function made_by(class, x, s)
+  x.folder = s
+  local list, wanted = added.list(s, {}), {}
+  for _, t in ipairs(list) do
+    wanted[#wanted + 1] = t.content
+  end
+  for _, t in pairs(s.named) do
+    wanted[#wanted + 1] = t and t.content or nil
+  end
+  local known, count, first = models.ids(x.vocab, wanted, x.path)
+  x.first, x.ids = first, added.ids(list, known, count)
+  local file = class.make(x)
+  file.added_tokens = list
+  return file
+end
+
+-- ---- Sentence-transformers' lower case ------------------------------------------------------------------------------------
 
 local function lowers(normalizer)
   if type(normalizer) ~= "table" then
@@ -169,36 +131,169 @@ end
 -- sentence-transformers has texts in lower case where sentence_bert_config.json says so, whatever the tokenizer does.
 local function in_lower_case(file)
   if not lowers(file.normalizer) then
-    file.normalizer = { type = "Sequence", normalizers = { { type = "Lowercase" }, read.given(file.normalizer) } }
+    file.normalizer = { type = "Sequence", normalizers = { { type = "Lowercase" }, given(file.normalizer) } }
   end
+end
+
+-- ---- What the model is given, and what is shown ---------------------------------------------------------------------------
+
+-- Whether a pre-tokenizer puts a space before a text.
+local function prefixes(pre)
+  if type(pre) ~= "table" then
+    return false
+  end
+  for _, part in ipairs(type(pre.pretokenizers) == "table" and pre.pretokenizers or {}) do
+    if prefixes(part) then
+      return true
+    end
+  end
+  return pre.type == "ByteLevel" and pre.add_prefix_space ~= false
+    or pre.type == "Metaspace" and pre.add_prefix_space ~= false and pre.prepend_scheme ~= "never"
+end
+
+local CLEANED = {
+  { " .", "." }, { " ?", "?" }, { " !", "!" }, { " ,", "," }, { " ' ", "'" }, { " n't", "n't" }, { " 'm", "'m" }, { " 's", "'s" },
+  { " 've", "'ve" }, { " 're", "'re" },
+}
+
+-- clean_up_tokenization_spaces: what transformers does to a decoded text, as steps of the decoder. Byte pair encoding has none.
+local function clean_up(file, s)
+  if not s:flag("clean_up_tokenization_spaces", false) or models.type_of(file.model) == "BPE" then
+    return
+  end
+  local steps = { given(file.decoder), { type = "Fuse" } }
+  for _, pair in ipairs(CLEANED) do
+    steps[#steps + 1] = { type = "Replace", pattern = { String = pair[1] }, content = pair[2] }
+  end
+  file.decoder = given(file.decoder) and { type = "Sequence", decoders = steps } or nil
+end
+
+local function direction(part)
+  part = given(part)
+  local value = type(part) == "table" and given(part.direction) or nil
+  return value == "Left" and "left" or value == "Right" and "right" or nil
+end
+
+-- ---- All of them ----------------------------------------------------------------------------------------------------------
+
+-- The class of a folder that tells none: by its files.
+local function guess(files, s, vocab)
+  if files.vocabulary then
+    return classes.named "BertTokenizer"
+  end
+  local cls = s.named.cls_token and s.named.cls_token.content or "<s>"
+  return classes.named(vocab[cls] and "RobertaTokenizer" or "GPT2Tokenizer")
+end
+
+local KINDS = { WordPiece = "vocab.txt", BPE = "vocab.json with merges.txt", Unigram = "a SentencePiece model" }
+
+local function no_tokenizer(c, class)
+  if class then
+    fail("'%s' has no tokenizer of tokenizer_class %s: neither tokenizer.json nor %s", c.folder or c.dir, class.stated,
+      KINDS[class.model] or "a SentencePiece model")
+  end
+  fail("'%s' has no tokenizer: neither tokenizer.json nor vocab.txt, vocab.json with merges.txt, or a SentencePiece model",
+    c.folder or c.dir)
+end
+
+-- As tokenizer.json says it, with the tokens that the folder adds.
+local function as_it_is(file, s)
+  local padding = given(file.padding)
+  if s.named.pad_token == nil and type(padding) == "table" and type(padding.pad_token) == "string" then
+    s.named.pad_token = folder.plain(padding.pad_token)
+  end
+  local own = read.list(given(file.added_tokens) or {}, file.path, "added_tokens")
+  local all = { unpack(own) }
+  for _, t in ipairs(added.list(s, own)) do
+    all[#all + 1] = t
+  end
+  file.added_tokens = all
   return file
 end
 
-local function from_folder(c, files)
-  if files.tokenizer then
-    return unigram.file(files.tokenizer), files.tokenizer, files.special
-  elseif files.vocabulary then
-    local file, special = from_lines(c, files)
-    return file, files.vocabulary, special
-  elseif files.pieces and files.merges then
-    local file, special = from_merges(c, files)
-    return file, files.pieces, special
-  elseif files.sentencepiece then
-    local model = sentencepiece.read(files.sentencepiece)
-    local file = sentencepiece.file(model, files.class, files.special)
-    file.added_tokens = added.all(c, file.added_tokens)
-    return file, files.sentencepiece, files.special
+local function from_json(c, files, class)
+  local path = files.tokenizer
+  local own = unigram.file(path)
+  local s = folder.read(c, own)
+  schema.check(own, path, c.ignored, class and class.make ~= nil)
+  if not class or not class.make then
+    own.path = path
+    if class and class.other then
+      c.ignored:add(files.tokenizer_config or path, "tokenizer_class",
+        class.name .. " is not known here; tokenizer.json is taken as it is")
+    end
+    return as_it_is(own, s), path, s, own
   end
-  fail("'%s' has no tokenizer: neither tokenizer.json nor vocab.txt, vocab.json with merges.txt, or a SentencePiece model",
-    c.folder)
+  with_defaults(s, class)
+  local file = made_by(class, parts_of(own, path, class), s)
+  classes.differences(own, file, path, function(name)
+    c.ignored:add(path, name, ("tokenizer_class %s has its own"):format(class.name))
+  end)
+  return file, path, s, own
+end
+
+-- From a SentencePiece model: by a class, or by the model's own settings.
+local function from_pieces(path, class, s)
+  local m = sentencepiece.read(path)
+  sentencepiece.check_class(m, class and class.model and class.name, class and class.stated)
+  if not s.extra or s.weak then
+    s.extra = sentencepiece.added(m, class and class.make)
+  end
+  if class and class.make then
+    with_defaults(s, class)
+    return made_by(class, sentencepiece.parts(m, class.name, s), s), path, s
+  end
+  local file = sentencepiece.plain(m)
+  s.named.unk_token = s.named.unk_token == nil and folder.plain(m.trainer.unk_piece) or s.named.unk_token
+  file.path, file.added_tokens = path, {}
+  return as_it_is(file, s), path, s
+end
+
+local function from_vocabulary(c, files, class)
+  local s, kind, x = folder.read(c), class and class.model, nil
+  if class and class.python and (files.vocabulary or files.pieces or files.sentencepiece) then
+    fail("'%s': a vocabulary of tokenizer_class '%s' is not supported; a tokenizer.json beside it would say everything itself",
+      files.vocabulary or files.pieces or files.sentencepiece, class.stated)
+  elseif files.vocabulary and (kind == "WordPiece" or not class) then
+    x = read_lines(files.vocabulary)
+  elseif files.pieces and files.merges and (kind == "BPE" or not class) then
+    x = read_pieces(files)
+  elseif files.sentencepiece and (kind == "Unigram" or not kind) then
+    return from_pieces(files.sentencepiece, class, s)
+  else
+    no_tokenizer(c, class)
+  end
+  class = class or guess(files, s, x.vocab)
+  with_defaults(s, class)
+  return made_by(class, x, s), x.path, s, nil, class
+end
+
+-- Texts of special tokens by key.
+local function texts(s)
+  local special = {}
+  for key, t in pairs(s.named) do
+    special[key] = t and t.content or nil
+  end
+  return special
 end
 
 --- The tokenizer of a checkpoint (what perigee.checkpoint opened) as a decoded tokenizer.json; the path of the file that it is
--- from; texts of special tokens by key, { mask_token = "<mask>" }, as far as they are known.
+-- from; texts of special tokens by key, { mask_token = "<mask>" }, as far as they are known; and { left = whether long texts are
+-- cut off at their beginning }. Keys without effect are put on c.ignored.
 function M.read(c)
-  local files = c:tokenizer_files()
-  local file, path, special = from_folder(c, files)
-  return files.lower and in_lower_case(file) or file, path, special
+  local files, class = c:tokenizer_files(), classes.of(c)
+  local file, path, s, own, guessed = (files.tokenizer and from_json or from_vocabulary)(c, files, class)
+  class = class or guessed or classes.named "TokenizersBackend"
+  keys.check(c, { class = class, lowers = lowers(file.normalizer), prefixed = prefixes(file.pre_tokenizer) })
+  if own and direction(own.padding) == "left" and given(c.tokenizer_config.padding_side) == nil then
+    c.ignored:add(path, "padding.direction", "sequences are not padded")
+  end
+  if files.lower then
+    in_lower_case(file)
+  end
+  clean_up(file, s)
+  file.one_type = c.files.config ~= nil and not keys.gives_types(c, class)
+  return file, path, texts(s), { left = keys.truncation_side(c, own and direction(own.truncation)) == "left" }
 end
 
 return M

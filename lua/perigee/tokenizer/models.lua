@@ -123,8 +123,40 @@ function MODELS.Unigram(model, path)
   return m
 end
 
--- Old files do not name it.
-local function type_of(model)
+--- The ids of those of `texts` that are pieces, by text, of equal pieces the last; how many pieces there are; and of equal pieces
+-- the first. vocab: ids by pieces, or pieces for C.
+function M.ids(vocab, texts, path)
+  local ids, first, count = {}, {}, 0
+  expect(vocab, "table", path, "the model's vocab")
+  if type(vocab.scores) ~= "cdata" then -- "scores" may be a piece
+    for _ in pairs(vocab) do
+      count = count + 1
+    end
+    for _, text in ipairs(texts) do
+      ids[text] = vocab[text]
+    end
+    return ids, count, ids
+  end
+  local wanted, sizes, begin = {}, {}, 0
+  for _, text in ipairs(texts) do
+    wanted[text], sizes[#text] = true, true
+  end
+  local bytes = ffi.cast("const char *", vocab.bytes)
+  for id = 0, vocab.count - 1 do
+    local size = tonumber(vocab.ends[id]) - begin
+    if sizes[size] then
+      local text = ffi.string(bytes + begin, size)
+      if wanted[text] then
+        ids[text], first[text] = id, first[text] or id
+      end
+    end
+    begin = begin + size
+  end
+  return ids, vocab.count, first
+end
+
+--- The type of a tokenizer.json's model; old files do not name it.
+function M.type_of(model)
   if given(model.type) ~= nil then
     return model.type
   elseif given(model.merges) ~= nil then
@@ -136,7 +168,7 @@ end
 --- What C needs of the model of a tokenizer.json.
 function M.model(file, path)
   local model = expect(file.model, "table", path, "the model")
-  local kind = type_of(model)
+  local kind = M.type_of(model)
   local make = MODELS[kind] or fail("'%s': the model is of type %s, which is not supported; expected WordPiece, Unigram or BPE",
     path, type(kind) == "string" and "'" .. kind .. "'" or json.describe(kind))
   return make(model, path)

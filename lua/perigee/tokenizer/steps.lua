@@ -121,7 +121,7 @@ local PRE_TOKENIZERS = {
 }
 
 local DECODERS = {
-  Metaspace = metaspace, ByteLevel = byte_level, Replace = replace,
+  Metaspace = metaspace, ByteLevel = plain(C.PGEE_STEP_BYTE_LEVEL), Replace = replace,
   Fuse = plain(C.PGEE_STEP_DECODE_FUSE), ByteFallback = plain(C.PGEE_STEP_BYTE_FALLBACK),
   WordPiece = function(c, path)
     return {

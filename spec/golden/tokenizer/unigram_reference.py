@@ -1,16 +1,19 @@
-"""Unigram by the `tokenizers` package, and the texts of ../shared: what unigram.py and differential_unigram.py share."""
+"""Unigram by the `tokenizers` and `transformers` packages, and the texts of ../shared: what unigram.py and differential_unigram.py share."""
 import glob
 import json
 import os
-import re
+import shutil
+import tempfile
 
-from sentencepiece import sentencepiece_model_pb2
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.join(HERE, "..", "..", "..")
 SHARED = os.path.join(TOP, "..", "shared", "data")
 SPACE = dict(replacement="▁", prepend_scheme="always")
+NAMES = {"XLMRobertaTokenizer": "sentencepiece.bpe.model", "CamembertTokenizer": "sentencepiece.bpe.model",
+         "XLNetTokenizer": "spiece.model"}
 # Models of ../shared and the tokenizer_class that goes with them; None: as the model says.
 MODELS = [("xlm-roberta-base/tokenizer.json", None), ("xlm-roberta-base/sentencepiece.bpe.model", "XLMRobertaTokenizer"),
           ("xlnet/spiece.model", "XLNetTokenizer"), ("xlnet/spiece.model", None),
@@ -18,85 +21,17 @@ MODELS = [("xlm-roberta-base/tokenizer.json", None), ("xlm-roberta-base/sentence
           ("sentencepiece-tests/test_model.model", None), ("sentencepiece-tests/test_ja_model.model", None)]
 
 
-def special(*texts):
-    return [AddedToken(text, normalized=False, special=True, lstrip=text == "<mask>") for text in texts]
-
-
-def proto_of(path):
-    proto = sentencepiece_model_pb2.ModelProto()
-    with open(path, "rb") as f:
-        proto.ParseFromString(f.read())
-    return proto
-
-
-def words(t):
-    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(**SPACE)])
-    t.decoder = decoders.Metaspace(**SPACE)
-
-
-def fairseq(proto, before, first):
-    vocab = before + [(p.piece, p.score) for p in proto.pieces[first:]] + [("<mask>", 0.0)]
-    t = Tokenizer(models.Unigram(vocab, 3))
-    t.normalizer = normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)
-    words(t)
-    t.add_tokens(special("<s>", "</s>", "<unk>", "<pad>", "<mask>"))
-    t.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>",
-        special_tokens=[(text, t.token_to_id(text)) for text in ("<s>", "</s>")])
-    return t
-
-
-def xlnet(proto):
-    t = Tokenizer(models.Unigram([(p.piece, p.score) for p in proto.pieces], proto.trainer_spec.unk_id))
-    t.normalizer = normalizers.Sequence([
-        normalizers.Replace("``", '"'), normalizers.Replace("''", '"'), normalizers.NFKD(), normalizers.StripAccents(),
-        normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap)])
-    words(t)
-    t.add_tokens(special("<s>", "</s>", "<unk>", "<sep>", "<pad>", "<cls>", "<mask>", "<eop>", "<eod>"))
-    t.post_processor = processors.TemplateProcessing(
-        single="$A:0 <sep>:0 <cls>:2", pair="$A:0 <sep>:0 $B:1 <sep>:1 <cls>:2",
-        special_tokens=[(text, t.token_to_id(text)) for text in ("<sep>", "<cls>")])
-    return t
-
-
-def plain(proto):
-    """As the reference library converts a model of which it knows no class."""
-    spec, trainer = proto.normalizer_spec, proto.trainer_spec
-    t = Tokenizer(models.Unigram([(p.piece, p.score) for p in proto.pieces], trainer.unk_id, trainer.byte_fallback))
-    cuts = []
-    steps = [normalizers.Precompiled(spec.precompiled_charsmap)] if spec.precompiled_charsmap else []
-    if spec.remove_extra_whitespaces:
-        steps += [normalizers.Replace(Regex(r"\A +| +\z"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
-    if spec.escape_whitespaces:
-        steps.append(normalizers.Replace(" ", "▁"))
-    if spec.add_dummy_prefix:
-        steps.append(normalizers.Replace(Regex(r"\A▁"), "▁▁"))
-        cuts.append(pre_tokenizers.Metaspace(split=False, **SPACE))
-    own = sorted((p.piece for p in proto.pieces if p.type == 4), key=len, reverse=True)
-    if own:
-        cuts.append(pre_tokenizers.Split(Regex("|".join(map(re.escape, own))), behavior="isolated"))
-    t.pre_tokenizer = pre_tokenizers.Sequence(cuts)
-    t.normalizer = normalizers.Sequence(steps)
-    back = [decoders.Replace("▁", " ")] + ([decoders.ByteFallback()] if trainer.byte_fallback else [])
-    if spec.add_dummy_prefix or trainer.byte_fallback:
-        back.append(decoders.Fuse())
-    if spec.add_dummy_prefix:
-        back.append(decoders.Strip(content=" ", left=1))
-    t.decoder = decoders.Sequence(back)
-    return t
-
-
 def reference(path, kind):
-    """The tokenizer of a tokenizer.json or a SentencePiece model."""
+    """The tokenizer of a tokenizer.json, or of a SentencePiece model as AutoTokenizer makes it."""
     if path.endswith(".json"):
         return Tokenizer.from_file(path)
-    proto = proto_of(path)
-    if kind == "XLMRobertaTokenizer":
-        return fairseq(proto, [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)], 3)
-    if kind == "CamembertTokenizer":
-        return fairseq(proto, [("<s>NOTUSED", 0.0), ("<pad>", 0.0), ("</s>NOTUSED", 0.0), ("<unk>", 0.0),
-                               ("<unk>NOTUSED", -100.0)], 1)
-    return xlnet(proto) if kind == "XLNetTokenizer" else plain(proto)
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(path, os.path.join(folder, NAMES.get(kind, "tokenizer.model")))
+        with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as f:
+            json.dump({"model_type": "bert"}, f)
+        with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as f:
+            json.dump({"tokenizer_class": kind or "PreTrainedTokenizerFast"}, f)
+        return AutoTokenizer.from_pretrained(folder).backend_tokenizer
 
 
 def byte_offsets(text):

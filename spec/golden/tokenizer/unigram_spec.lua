@@ -99,7 +99,8 @@ describe("Unigram gives the reference's ids, types, offsets and texts", function
   it("from a SentencePiece model too", function()
     same_digests(tokenizer.load(files.folder {
       ["sentencepiece.bpe.model"] = json.text(FOLDER .. "unigram.model"),
-      ["tokenizer_config.json"] = '{"tokenizer_class":"XLMRobertaTokenizer"}',
+      ["tokenizer_config.json"] = '{"tokenizer_class": "XLMRobertaTokenizer", '
+        .. '"mask_token": {"content": "<mask>", "lstrip": true}}',
     }), golden.digests.xlmr)
   end)
 
