@@ -279,6 +279,8 @@ function M.describe(x)
     return #x <= 40 and ("the string '%s'"):format(x) or ("the string '%s…'"):format(x:sub(1, 40))
   elseif type(x) == "number" or type(x) == "boolean" or x == nil then
     return tostring(x)
+  elseif type(x) == "userdata" and tostring(x) == "userdata: NULL" then
+    return "null" -- of JSON
   end
   return "a " .. (type(x) == "cdata" and tostring(x):match "^[^\n]*" or type(x))
 end

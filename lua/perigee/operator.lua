@@ -29,6 +29,9 @@ local POOLS = {
   last = C.PGEE_POOL_LAST, weighted = C.PGEE_POOL_WEIGHTED,
 }
 
+--- What has a name here: activations, modes of pooling, modes of quantizers.
+M.ACTIVATIONS, M.POOLS, M.MODES = ACTIVATIONS, POOLS, MODES
+
 local QUERIES = { all = C.PGEE_QUERIES_ALL, first = C.PGEE_QUERIES_FIRST, marked = C.PGEE_QUERIES_MARKED }
 local GATHERS = { first = C.PGEE_GATHER_FIRST, marked = C.PGEE_GATHER_MARKED }
 

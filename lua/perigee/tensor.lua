@@ -86,7 +86,9 @@ local types = {
   },
 }
 
-local codes = {} -- of types, by name
+--- The library's numbers for the types' names.
+M.codes = {}
+local codes = M.codes
 for code = 0, C.PGEE_DTYPES - 1 do
   local name = ffi.string(C.pgee_dtype_name(code))
   codes[name] = code

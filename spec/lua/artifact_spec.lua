@@ -371,7 +371,7 @@ describe("an artifact that somebody made up", function()
 
   it("is refused by what is wrong with it", function()
     step_of("linear").w.K = 63
-    refused "its plan is malformed: "
+    refused "plan.hidden.steps[3]: linear: x is U8 [T][15], expected U8 [rows][63]"
   end)
 
   it("may not lack a tensor", function()
@@ -395,13 +395,13 @@ describe("an artifact that somebody made up", function()
   it("calls nothing but operators", function()
     for _, name in ipairs { "release", "workspace", "observe", "__gc", "buffer" } do
       parts.plans.hidden.steps[1][1] = name
-      refused("step 1 is the string '" .. name .. "', which is no operator")
+      refused("plan.hidden.steps[1][1] is the string '" .. name .. "', expected one of attention, embed")
     end
   end)
 
   it("has as many layers as its plan, whatever it says of them", function()
     local model = json.decode(parts.metadata.model)
-    model.fields.num_hidden_layers = 1e300
+    model.fields.num_hidden_layers = 1000000
     parts.metadata.model = json.canonical(model)
     assert.equal(2, #perigee.open(artifacts.write(parts)):layers { ids = { 1, 2 } })
   end)
@@ -417,9 +417,9 @@ describe("an artifact that somebody made up", function()
       return artifacts.write { tensors = parts.tensors, plans = parts.plans, metadata = metadata }
     end
     for message, change in pairs {
-      ["it does not say what its model is for"] = function(m) m.heads = { 1 } end,
-      ["its pooling is malformed"] = function(m) m.pooling = { modes = 3 } end,
-      ["its prompts are malformed"] = function(m) m.prompts = { list = { query = 1 } } end,
+      ["model.heads[1] is 1, expected one of classify, embed, fill-mask, hidden, layers"] = function(m) m.heads = { 1 } end,
+      ["model.pooling.modes is 3, expected a list"] = function(m) m.pooling = { modes = 3 } end,
+      ["model.prompts.list.query is 1, expected a text"] = function(m) m.prompts = { list = { query = 1 } } end,
     } do
       local path = made_up("model", change)
       assert.error_matches(function() perigee.open(path) end, ("'%s': %s"):format(path, message), 1, true)
@@ -427,14 +427,14 @@ describe("an artifact that somebody made up", function()
     local path = made_up("settings", function(s) s.alpha = "x" end)
     assert.error_matches(function() return perigee.open(path).settings end, ("'%s': settings: alpha is"):format(path), 1, true)
     parts.plans.hidden.linears[2].name = {}
-    refused "its plan is malformed: the name of linear 2 is a list or an object, expected a string"
+    refused "plan.hidden.linears[2].name is a list or an object, expected a text"
   end)
 
   it("has JSON where JSON is expected", function()
     parts.plans.hidden = "{"
-    refused "its plan.hidden is not an object of JSON"
+    refused "its plan.hidden is not an object of JSON: "
     parts.metadata.model = "[]"
-    refused "expected a positive integer"
+    refused "model.fields is missing, expected an object"
   end)
 
   -- Every place of a table of JSON, as { table, key }.

@@ -113,7 +113,7 @@ describe("recipes/inspect.lua", function()
     parts.plans.embed.linears[1].step = 999
     local made_up = artifacts.write(parts)
     text, status = inspect(made_up)
-    assert.same({ 2, ("error: '%s': its plan is malformed: linear 1 is at step 999, which is none\n"):format(made_up) },
+    assert.same({ 2, ("error: '%s': plan.embed.linears[1].step is 999, but there are 21 steps\n"):format(made_up) },
       { status, text })
   end)
 end)

@@ -129,8 +129,8 @@ function values.own(given, where)
   local copy = {}
   for key, value in pairs(given) do
     if type(key) ~= "string" or not check_own[key] then
-      error(("settings: a site has no %s of its own%s; it can have %s"):format(show(key), nearest.hint(key, values.OF_SITE),
-        table.concat(values.OF_SITE, ", ")), 0)
+      error(("settings: %sa site has no %s of its own%s; it can have %s"):format(where and where .. ": " or "", show(key),
+        nearest.hint(key, values.OF_SITE), table.concat(values.OF_SITE, ", ")), 0)
     end
     copy[key] = check_own[key](where and where .. "." .. key or key, value)
   end

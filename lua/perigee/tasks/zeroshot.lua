@@ -33,8 +33,8 @@ end
 local function places(config)
   local entails = entailment(config)
   if not entails then
-    error(("zeroshot: none of the labels %s begins with \"entail\": the checkpoint is not one of natural language inference")
-      :format(table.concat(config.labels, ", ")), 0)
+    error(("zeroshot: none of the labels %s of '%s' begins with \"entail\": it is not a model of natural language inference")
+      :format(table.concat(config.labels, ", "), config.path), 0)
   elseif #config.labels < 2 then
     error("zeroshot: the checkpoint has one label, expected entailment and contradiction", 0)
   end

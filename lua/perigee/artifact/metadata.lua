@@ -1,0 +1,92 @@
+--- metadata: what the JSON texts of an artifact's __metadata__ may say, but for its plans (plan.lua). A file with a right
+-- checksum need not be one that save.lua wrote, so each field is checked where it is read. Errors name the field and blame
+-- nobody.
+local check = require "perigee.artifact.check"
+local Config = require "perigee.config"
+local json = require "perigee.json"
+local layers = require "perigee.artifact.layers"
+local operator = require "perigee.operator"
+
+local metadata = {}
+
+local MOST = 2 ^ 31 - 1
+local POSITIONS = 2 ^ 24 -- of one text, for which arrays are made before a plan is looked at
+local TASKS = { embed = true, classify = true, qa = true, ner = true, ["fill-mask"] = true }
+local HEADS = { hidden = true, layers = true, embed = true, classify = true, qa = true, ner = true, ["fill-mask"] = true }
+local PROBLEMS = { regression = true, single_label_classification = true, multi_label_classification = true }
+
+-- What config.json was checked to say, and what is read of it here. Other fields are for model definitions alone.
+local FIELDS = {
+  labels = check.list(check.text, 1), problem = check.choice(PROBLEMS), model_type = check.text,
+  hidden_size = check.integer(1, MOST), num_hidden_layers = check.integer(1, MOST), vocab_size = check.integer(1, MOST),
+  positions = check.integer(1, MOST), type_vocab_size = check.integer(1, MOST),
+}
+
+local function plain(value, place)
+  if type(value) == "table" then
+    return check.list(check.text)(value, place)
+  elseif value == json.null then
+    check.fail(value, place, "a number, a text, true, false or a list of texts")
+  end
+  return value
+end
+
+-- Fields by name. None may hide what a Config has itself.
+local function fields(value, place)
+  check.map(check.any)(value, place)
+  for key, inner in pairs(value) do
+    if key == "json" or key == "path" or Config.__index[key] then
+      check.wrong(place, ".%s is no field of a model", key)
+    end
+    check.inside(FIELDS[key] or plain, inner, place, key)
+  end
+  check.inside(FIELDS.hidden_size, value.hidden_size, place, "hidden_size")
+  return value
+end
+
+local function prompts(value, place)
+  check.object { list = check.map(check.text), default = check.maybe(check.text), kind = check.maybe(check.text) }(value, place)
+  if value.default and not value.list[value.default] then
+    check.wrong(place, ".default is %s, expected the name of one of its prompts", json.describe(value.default))
+  end
+  return value
+end
+
+local MODEL = check.object {
+  task = check.choice(TASKS), architecture = check.maybe(check.text), heads = check.list(check.choice(HEADS), 1),
+  limit = check.integer(1, POSITIONS), positions = check.integer(1, POSITIONS), vocabulary = check.integer(1, MOST),
+  types = check.integer(1, MOST), fields = fields, prompts = check.maybe(prompts),
+  pooling = check.maybe(check.object {
+    modes = check.list(check.choice(operator.POOLS), 1), normalize = check.flag, skip_prompt = check.maybe(check.flag),
+    layers = check.maybe(check.list(layers.check, 1)), dimensions = check.maybe(check.integer(1, MOST)),
+  }),
+}
+
+local NEEDS_LABELS = { classify = true, ner = true }
+
+--- "model" of the metadata.
+function metadata.model(value)
+  MODEL(value, { "model" })
+  if value.limit > value.positions then
+    check.fail(value.limit, { "model", "limit" }, ("an integer from 1 to %d, model.positions"):format(value.positions))
+  end
+  for i, head in ipairs(value.heads) do
+    if NEEDS_LABELS[head] and not value.fields.labels then
+      error(("model.fields.labels is missing, which model.heads[%d], %s, needs"):format(i, head), 0)
+    elseif head == "embed" and not value.pooling then
+      error(("model.pooling is missing, which model.heads[%d], embed, needs"):format(i), 0)
+    end
+  end
+  return value
+end
+
+local CALIBRATION = check.object {
+  texts = check.integer(0, 2 ^ 53), tokens = check.integer(0, 2 ^ 53), truncated = check.integer(0, 2 ^ 53), digest = check.text,
+}
+
+--- "calibration" of the metadata.
+function metadata.calibration(value)
+  return CALIBRATION(value, { "calibration" })
+end
+
+return metadata
