@@ -1,7 +1,7 @@
 /* cpu.c: which instruction sets this CPU and kernel run, and which one is in force.
  *
  * CPUID alone is not enough: the kernel must save the registers over a task switch (XGETBV), and Linux gives AMX's tile
- * registers only to a process that asks for them. Each ISA's row below lists what it needs on top of the row before.
+ * registers only to a process that asks for them, which happens when AMX is to be used. Each ISA's row below lists what it needs on top of the row before.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -100,11 +101,31 @@ static void check_palette(char *why, size_t size) {
     snprintf(why, size, "AMX palette 1 has %u tiles of %u rows of %u bytes, expected 8 of 16 of 64", tiles, rows, row_bytes);
 }
 
-/* Linux gives tile registers to a process that asked, and counts for all its threads. */
-static void ask_for_tiles(char *why, size_t size) {
+/* Linux gives tile registers to a process that asked, for all its threads. From then on it refuses alternate signal stacks that
+ * are too small for the tiles, and it refuses the tiles if a thread has such a stack already. So nothing asks before AMX is to
+ * be used. */
+static char refused[200]; /* why Linux refused; empty if it did not, or was not asked yet */
+static atomic_int was_refused;
+static pthread_once_t asked = PTHREAD_ONCE_INIT;
+
+static void ask_for_tiles(void) {
   enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
-  if (syscall(SYS_arch_prctl, REQUEST, TILE_DATA) != 0)
-    snprintf(why, size, "Linux refused AMX tile registers: %s", strerror(errno));
+  if (syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0)
+    return;
+  if (errno == ENOSPC)
+    snprintf(
+        refused, sizeof refused,
+        "Linux refused AMX tile registers because a thread's alternate signal stack is too small; expected sigaltstack with at "
+        "least %lu bytes, or PERIGEE_ISA=avx512vnni",
+        getauxval(AT_MINSIGSTKSZ));
+  else
+    snprintf(refused, sizeof refused, "Linux refused AMX tile registers: %s", strerror(errno));
+  was_refused = 1;
+}
+
+static void ask_for(int isa) {
+  if (isa == PGEE_AMX)
+    pthread_once(&asked, ask_for_tiles);
 }
 
 static void look_at(int isa) {
@@ -121,8 +142,6 @@ static void look_at(int isa) {
     snprintf(why, size, "the kernel does not save %s registers", isas[isa].name);
   if (!why[0] && isa == PGEE_AMX)
     check_palette(why, size);
-  if (!why[0] && isa == PGEE_AMX)
-    ask_for_tiles(why, size);
 }
 
 static void look_at_name(void) {
@@ -148,6 +167,10 @@ static void look(void) {
 
 #else
 
+static const char refused[1];
+static const int was_refused;
+static void ask_for(int isa) { (void)isa; }
+
 static void look(void) {
   for (int isa = PGEE_AVX2; isa <= PGEE_AMX; isa++)
     snprintf(reasons[isa], sizeof reasons[isa], "this is no x86-64 CPU");
@@ -163,10 +186,15 @@ const char *pgee_isa_reason(int isa) {
   if (!pgee_isa_name(isa))
     return "there is no such instruction set";
   pthread_once(&looked, look);
-  return reasons[isa];
+  return isa == PGEE_AMX && was_refused ? refused : reasons[isa];
 }
 
-int pgee_isa_runs(int isa) { return pgee_isa_reason(isa)[0] == 0; }
+int pgee_isa_runs(int isa) {
+  if (pgee_isa_reason(isa)[0])
+    return 0;
+  ask_for(isa);
+  return pgee_isa_reason(isa)[0] == 0;
+}
 
 const char *pgee_cpu_name(void) {
   pthread_once(&looked, look);

@@ -62,10 +62,12 @@ enum { PGEE_REF = 0, PGEE_AVX2 = 1, PGEE_AVXVNNI = 2, PGEE_AVX512VNNI = 3, PGEE_
 
 /* "ref", "avx2", "avxvnni", "avx512vnni", "amx", "amx-model"; NULL for another number. */
 const char *pgee_isa_name(int isa);
-/* 1 if this CPU and kernel can run it, else 0; pgee_isa_reason says why not ("" if it can). */
+/* 1 if this CPU and kernel can run it, else 0. Asks Linux for AMX's tile registers if isa is PGEE_AMX: from then on the process
+ * needs alternate signal stacks (sigaltstack) of at least getauxval(AT_MINSIGSTKSZ) bytes, some 11 KiB. */
 int pgee_isa_runs(int isa);
+/* Why it does not run; "" if it does, as far as that is known without asking Linux for anything. */
 const char *pgee_isa_reason(int isa);
-/* The ISA in force: the best that runs, or PERIGEE_ISA's. PGEE_ARGUMENT or PGEE_UNSUPPORTED for a PERIGEE_ISA that is
+/* The ISA in force: the best that runs (see pgee_isa_runs), or PERIGEE_ISA's. PGEE_ARGUMENT or PGEE_UNSUPPORTED for a PERIGEE_ISA that is
  * misspelt or that the CPU lacks. */
 int pgee_isa(int *isa);
 /* Sets the ISA in force from now on, for this process. */

@@ -205,6 +205,10 @@ local function print_described(r)
     line("settings", "%s", r.settings)
   end
   line("CPU", "%s; ISA %s; oneDNN %s", r.cpu, r.isa, r.onednn or "not found")
+  local amx = report.amx_unused()
+  if amx and amx:find("Linux refused", 1, true) then
+    line("", "%s", amx)
+  end
   line("threads", "%d; affinity %s", r.threads, table.concat(r.affinity, " "))
   line("kernels", "%s", table.concat(kernels, ", "))
   line("work", "%d tokens in %d batches of %d, %.2f G multiply-adds", r.tokens, r.batches, r.batch, r.multiply_adds / 1e9)

@@ -53,6 +53,14 @@ local function isa_in_force()
   return isa[0]
 end
 
+--- Why AMX is not used, as a sentence; nil if it is.
+function report.amx_unused()
+  if isa_in_force() < C.PGEE_AMX then
+    local reason = ffi.string(C.pgee_isa_reason(C.PGEE_AMX))
+    return "AMX is not used: " .. (reason ~= "" and reason or "PERIGEE_ISA asks for less")
+  end
+end
+
 local function notes_of(encoder)
   local isa = isa_in_force()
   local threads = ffi.new "int[1]"
@@ -62,10 +70,7 @@ local function notes_of(encoder)
     ("%s; kernels: %s; threads: %d; oneDNN: %s"):format(ffi.string(C.pgee_cpu_name()), ffi.string(C.pgee_isa_name(isa)),
       threads[0], onednn ~= nil and ffi.string(onednn) or "not used: " .. ffi.string(C.pgee_message())),
   }
-  if isa < C.PGEE_AMX then
-    local reason = ffi.string(C.pgee_isa_reason(C.PGEE_AMX))
-    notes[#notes + 1] = "AMX is not used: " .. (reason ~= "" and reason or "PERIGEE_ISA asks for less")
-  end
+  notes[#notes + 1] = report.amx_unused()
   local _, choice = next(encoder.choices and encoder.choices.shapes or {})
   if choice and choice.reason then
     notes[#notes + 1] = "oneDNN does not multiply INT8: " .. choice.reason

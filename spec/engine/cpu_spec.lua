@@ -79,6 +79,52 @@ describe("the CPU", function()
     assert.equal(1, status)
   end)
 
+  describe("asks Linux for AMX's tile registers", function()
+    -- What a process prints that sets an alternate signal stack of 4 KiB before or after `text`; 1: the process has the tiles.
+    local function process(value, before, after)
+      return (engine.process({ PERIGEE_ISA = value }, ([[
+        local ffi, pgee = require "ffi", require "perigee.ffi"
+        ffi.cdef "long syscall(long, ...); int sigaltstack(const void *, void *);"
+        local function small_stack()
+          local stack = ffi.new "struct { void *base; int flags; size_t bytes; }"
+          stack.base, stack.bytes = ffi.C.malloc(4096), 4096
+          return ffi.C.sigaltstack(stack, nil) == 0
+        end
+        local function tiles() -- ARCH_GET_XCOMP_PERM
+          local bits = ffi.new "uint64_t[1]"
+          assert(ffi.C.syscall(158, ffi.cast("long", 0x1022), bits) == 0)
+          return tonumber(bits[0] / 2^18 %% 2)
+        end
+        ffi.cdef "void *malloc(size_t);"
+        local isa = ffi.new "int[1]"
+        %s
+        local reason = ffi.string(pgee.C.pgee_isa_reason(pgee.C.PGEE_AMX))
+        local status = pgee.C.pgee_isa(isa)
+        local name = ffi.string(status == 0 and pgee.C.pgee_isa_name(isa[0]) or pgee.C.pgee_message())
+        io.write(name, " ", tiles(), " ", reason, " ")
+        %s
+        io.write(ffi.string(pgee.C.pgee_isa_reason(pgee.C.PGEE_AMX)))
+      ]]):format(before or "", after or "")))
+    end
+    local amx = C.pgee_isa_runs(C.PGEE_AMX) == 1
+    local it = amx and it or pending
+
+    it("only if AMX is to be used", function()
+      assert.equal("amx 1  ", process "")
+      assert.equal("avx2 0  ", process "avx2")
+      assert.equal("avx2 0  true", process("avx2", nil, "io.write(tostring(small_stack()))"))
+      assert.equal("amx 1  false", process("", nil, "io.write(tostring(small_stack()))"))
+    end)
+
+    it("and says what to do if a small signal stack forbids them", function()
+      local text = "Linux refused AMX tile registers because a thread's alternate signal stack is too small; "
+        .. "expected sigaltstack "
+      assert.matches("^avx512vnni 0  " .. text:gsub("%p", "%%%0") .. "with at least %d+ bytes, or PERIGEE_ISA=avx512vnni$",
+        process("", "assert(small_stack())"))
+      assert.matches("PERIGEE_ISA=amx does not run here: " .. text, process("amx", "assert(small_stack())"), 1, true)
+    end)
+  end)
+
   it("refuses a PERIGEE_ISA that it lacks, and says why", function()
     for isa = C.PGEE_REF, C.PGEE_AMX do
       if C.pgee_isa_runs(isa) == 0 then
