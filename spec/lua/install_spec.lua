@@ -194,4 +194,13 @@ describe("an installed Perigee", function()
     assert.are_not.equal(0, status)
     assert.matches("make uninstall: there is no " .. list, text, 1, true)
   end)
+
+  it("can be removed where installing it failed halfway", function()
+    local half = folder .. "/half"
+    succeeds("mkdir " .. half .. " && touch " .. half .. "/bin") -- no folder can have that name
+    assert.are_not.equal(0, select(2, make("install", half)))
+    assert.matches("\nlib/libperigee.so\n", models.read(half .. "/share/perigee/installed"), 1, true)
+    assert.are.equal(0, select(2, make("uninstall", half)))
+    assert.are.equal("bin\n", listed(half))
+  end)
 end)
