@@ -1,39 +1,36 @@
 #!/usr/bin/env luajit
 --- Which alpha suits a model? Calibrates once, then quantizes with one alpha after another.
 --
---   luajit recipes/alpha.lua [--model FOLDER] [--calibration FILE] [--eval FILE] [--activations dynamic] [--symmetric yes]
+--   luajit recipes/alpha.lua [MODEL] [--calibration FILE] [--eval FILE] [--activations dynamic] [--symmetric]
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
-local perigee = require "perigee"
 local common = require "common"
-local evaluate = perigee.evaluate
+local evaluate = require "perigee.evaluate"
+local judging = require "judging"
+local loading = require "loading"
 
 local ALPHAS = { false, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1 }
 
 common.main(function()
-  local parser = common.parser("alpha", "Calibrates once, and judges alphas from 0.3 to 1, and none.")
-  parser:option("--activations", "Where their scales come from", "static"):choices { "static", "dynamic" }
-  parser:option("--symmetric", "Activations without a zero point: yes or no. Default: no if static, yes if dynamic")
-    :choices { "yes", "no" }
-  local args = common.parse(parser)
+  local modes = { "choice", { static = true, dynamic = true }, default = "static", help = "Where the scales come from" }
+  local args = judging.arguments("alpha", "Calibrates once, and judges alphas from 0.3 to 1, and none.", {
+    { "activations", modes }, "symmetric", "asymmetric",
+  })
+  local symmetric = common.symmetric(args)
 
-  local model = common.load(args.model, args)
-  local stats = model:calibrate(common.calibration(args), { samples = args.samples })
-  local set, judged = common.evaluation(model, args)
+  local model = loading.load(args.model, args)
+  local stats = model:calibrate(judging.calibration(args), { samples = args.samples })
+  local set, judged = judging.evaluation(model, args)
   local reference = model:hidden(set.some)
 
   print(("%s, %s, %s activations%s"):format(model.dir, tostring(stats), args.activations,
-    args.symmetric and (args.symmetric == "yes" and ", symmetric" or ", asymmetric") or ""))
+    symmetric ~= nil and (symmetric and ", symmetric" or ", asymmetric") or ""))
   if judged then
     local fp32 = evaluate.run(model, set)
     print(("FP32: %s on %s (%d) %.4f"):format(fp32.metric, set.path, fp32.n, fp32.value))
   end
 
-  local symmetric -- nil: the mode's default
-  if args.symmetric then
-    symmetric = args.symmetric == "yes"
-  end
   for _, alpha in ipairs(ALPHAS) do
     local q = model:quantize {
       activations = args.activations, symmetric = symmetric, stats = stats, alpha = alpha,

@@ -6,6 +6,7 @@
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
 package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+local common = require "common"
 local cjson = require "cjson"
 local checkpoint = require "perigee.checkpoint"
 local pgee = require "perigee.ffi"
@@ -37,9 +38,16 @@ local function config_of(c)
 end
 
 local function put(path, bytes)
-  local file = assert(io.open(path, "wb"))
-  assert(file:write(bytes))
-  assert(file:close())
+  local file, why = io.open(path, "wb")
+  local ok = file
+  if file then
+    ok, why = file:write(bytes)
+    local closed, failure = file:close()
+    ok, why = ok and closed, why or failure
+  end
+  if not ok then
+    common.fail("cannot write '%s':%s", path, why:match "[^:]*$")
+  end
 end
 
 local FILES = {
@@ -76,11 +84,14 @@ local function rewrite(from, to)
 end
 
 if arg and arg[0] and arg[0]:match "as_distilbert%.lua$" then
-  local parser = require "argparse"("as_distilbert", "Rewrites a BERT embedder as a DistilBERT that gives the same answers.")
-  parser:argument("folder", "A BERT's checkpoint")
-  parser:argument("out", "The new checkpoint's folder")
-  local args = parser:parse()
-  require("common").main(function()
+  common.main(function()
+    local args = common.arguments {
+      name = "as_distilbert", description = "Rewrites a BERT embedder as a DistilBERT that gives the same answers.", options = {},
+      add = function(parser)
+        parser:argument("folder", "A BERT's checkpoint")
+        parser:argument("out", "The new checkpoint's folder")
+      end,
+    }
     rewrite(args.folder, args.out)
     print(args.out)
   end)

@@ -10,68 +10,75 @@
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
-local argparse = require "argparse"
+local common = require "common"
 local bench = require "perigee.bench"
 local cjson = require "cjson"
-local common = require "common"
 local ffi = require "ffi"
 local inputs = require "perigee.inputs"
-local options = require "perigee.options"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
 local random = require "perigee.random"
 local report = require "perigee.report"
 local workload = require "perigee.workload"
-local C, check = pgee.C, pgee.check
-
-local function fail(...)
-  error(string.format(...), 0)
-end
+local C, check, fail = pgee.C, pgee.check, common.fail
 
 ---- Arguments ---------------------------------------------------------------------------------------------------------
 
-local function positive(text)
-  local n = tonumber(text)
-  return n and n > 0 and n < math.huge and n or nil, "expected a number above 0, got " .. text
-end
-
 local function arguments()
-  local parser = argparse("bench", "Times a model and compares it with what the CPU can do.")
-  parser:argument("model", "Folder of a Hugging Face checkpoint"):args "?"
-  parser:option("--random", "Random weights of this shape instead"):choices(options.names(random.configs))
-  parser:option("--mode", "Precision of the linears", "static"):choices { "f32", "static", "dynamic" }
-  parser:option("--batch", "Texts in a batch. Default: 1", 1, common.count)
-  parser:option("--tokens", "Tokens of each. Default: 128, or all positions if those are fewer", nil, common.count)
-  parser:option("--lengths", "File of lengths in tokens, one a line, in place of --tokens; batches are taken as they come")
-  parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, common.count)
-  parser:option("--instances", "Processes side by side, each pinned to as many CPUs as it has threads. Default: one, not pinned",
-    nil, common.count)
-  parser:option "--isa":argname "<name>":description "Instruction set: ref, avx2, avxvnni, avx512vnni, amx. Default: the best"
-  parser:option("--alpha", "SmoothQuant's alpha, 0 to 1. Default: the mode's", nil, tonumber)
-  parser:option("--pages", "Memory of the weights: in huge pages, or not. Default: normal"):choices { "normal", "huge" }
-  parser:option("--budget", "Most tokens run at once; larger batches go in pieces. Default: the library's", nil, common.count)
-  parser:option("--seconds", "How long to time, at least. Default: 2", 2, positive)
-  parser:flag("--profile", "Print where the time goes")
-  parser:flag("--json", "Print one JSON object instead of text")
-  parser:flag("--lockstep", "Print ready; then on a line 'go' run once and print the seconds, on 'save PATH' write the hidden "
-    .. "states, F32 [tokens][H], and print saved")
-  parser:option("--ids", "File of all int32 token ids, for --lockstep")
-  return parser:parse()
+  return common.arguments {
+    name = "bench", description = "Times a model and compares it with what the CPU can do.",
+    model = "Folder of a Hugging Face checkpoint",
+    options = {
+      { "random", { "choice", random.configs, help = "Random weights of this shape instead" } },
+      { "activations", {
+        "choice", { f32 = true, static = true, dynamic = true }, default = "static",
+        help = "Where the scales of activations come from; f32: not quantized",
+      } },
+      { "batch", { "integer", 1, default = 1, help = "Texts in a batch" } },
+      { "tokens", { "integer", 1, help = "Tokens of each text", said = "128, or all positions if those are fewer" } },
+      { "lengths", {
+        "text", argname = "file",
+        help = "File of lengths in tokens, one a line, in place of --tokens; batches are taken as they come",
+      } },
+      "threads",
+      { "instances", {
+        "integer", 1, help = "Processes side by side, each pinned to as many CPUs as it has threads", said = "one, not pinned",
+      } },
+      { "isa", { "text", argname = "name", help = "Instruction set: ref, avx2, avxvnni, avx512vnni, amx", said = "the best" } },
+      "alpha",
+      { "pages", {
+        "choice", { normal = true, huge = true }, help = "Memory of the weights: in huge pages, or not", said = "normal",
+      } },
+      { "budget", { "integer", 1, help = "Most tokens run at once; larger batches go in pieces", said = "the library's" } },
+      { "seconds", { "number", 1e-6, 1e6, default = 2, help = "How long to time, at least" } },
+      { "profile", { "flag", help = "Print where the time goes" } },
+      "json",
+      { "lockstep", { "flag", help = "Print ready; then on a line 'go' run once and print the seconds, on 'save PATH' write the "
+        .. "hidden states, F32 [tokens][H], and print saved" } },
+      { "ids", { "text", argname = "file", help = "File of all int32 token ids, for --lockstep" } },
+    },
+  }
 end
 
 local function check_arguments(args)
   if (args.model ~= nil) == (args.random ~= nil) then
     fail "expected the folder of a checkpoint or --random with a shape, and not both"
-  elseif args.lengths and args.tokens then
-    fail "--lengths says how many tokens there are: expected no --tokens"
   elseif (args.ids ~= nil) ~= (args.lockstep ~= nil) then
     fail "--lockstep and --ids need each other"
-  elseif args.lockstep and (args.instances or args.profile or args.json) then
-    fail "--lockstep runs one process and prints what it is asked for: expected no --instances, --profile or --json"
-  elseif args.profile and args.instances then
-    fail "--profile is one process's: expected no --instances"
-  elseif (args.alpha or args.pages) and args.mode == "f32" then
-    fail("--%s is for INT8: expected no --mode f32", args.alpha and "alpha" or "pages")
+  end
+  if args.lengths then
+    common.refuse(args, { "tokens" }, "with --lengths, which says how many tokens there are")
+  end
+  if args.lockstep then
+    common.refuse(args, { "instances", "profile", "json", "seconds" },
+      "with --lockstep: it runs one process, as often as it is told")
+  elseif args.instances then
+    common.refuse(args, { "profile" }, "with --instances: it is one process's")
+  elseif args.json then
+    common.refuse(args, { "profile" }, "with --json, which has the profile")
+  end
+  if args.activations == "f32" then
+    common.refuse(args, { "alpha", "pages" }, "with --activations f32: it is for INT8")
   end
 end
 
@@ -90,12 +97,12 @@ end
 
 -- The model in the precision asked for.
 local function encoder_of(model, args)
-  if args.mode == "f32" then
+  if args.activations == "f32" then
     return model
   end
   local sample = bench.inputs(2, math.min(64, model.positions), model.vocabulary) -- few: the ISA may be the reference's
   local stats = model:calibrate(sample, { progress = false })
-  local q = model:quantize { activations = args.mode, alpha = args.alpha, pages = args.pages, stats = stats }
+  local q = model:quantize { activations = args.activations, alpha = args.alpha, pages = args.pages, stats = stats }
   stats:release()
   return q
 end
@@ -200,7 +207,7 @@ local function print_described(r)
     kernels[#kernels + 1] = ("%s (%d linears)"):format(name, count)
   end
   table.sort(kernels)
-  line("model", "%s, %s", r.model, r.mode)
+  line("model", "%s, %s", r.model, r.activations)
   if r.settings then
     line("settings", "%s", r.settings)
   end
@@ -276,9 +283,9 @@ common.main(function()
 
   local right, wrong = bench.verify(encoder)
   local result = args.instances and bench.together(args.instances, make, args.seconds) or bench.measure(make(), args.seconds)
-  result.mode, result.batch = args.mode, args.batch
+  result.activations, result.batch = args.activations, args.batch
   result.check = right and ("inputs that differ have outputs that differ, %s the reference's"):format(
-    args.mode == "f32" and "close to" or "equal to") or "WRONG: " .. wrong
+    args.activations == "f32" and "close to" or "equal to") or "WRONG: " .. wrong
 
   if args.json then
     print(cjson.encode(result))
@@ -290,7 +297,5 @@ common.main(function()
       print_profile(result)
     end
   end
-  if not right then
-    os.exit(1)
-  end
+  return not right and 1 or nil
 end)

@@ -1,29 +1,30 @@
 #!/usr/bin/env luajit
 --- A BERT in INT8 with static scales: calibrate, smooth, quantize, then judge against FP32 and time.
 --
---   luajit recipes/bert_static.lua [--model FOLDER] [--calibration FILE] [--eval FILE] ...     (--help says all)
+--   luajit recipes/bert_static.lua [MODEL] [--calibration FILE] [--eval FILE] ...     (--help says all)
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
 local common = require "common"
+local judging = require "judging"
+local loading = require "loading"
 
 common.main(function()
-  local args = common.arguments("bert_static", "Quantizes a BERT to INT8 with static activation scales.", function(parser)
-    parser:flag("--symmetric", "Activations without a zero point")
-  end)
+  local what = "Quantizes a BERT to INT8 with static activation scales."
+  local args = judging.quantizing("bert_static", what, { "symmetric", "asymmetric" })
 
-  local model = common.load(args.model, args)
+  local model = loading.load(args.model, args)
 
   -- One pass over some texts tells the range of what every linear reads.
-  local stats = model:calibrate(common.calibration(args), { samples = args.samples })
+  local stats = model:calibrate(judging.calibration(args), { samples = args.samples })
 
   -- Everything that is not named has its default; lua/README.md lists the settings.
   local q = model:quantize {
-    activations = "static", stats = stats, symmetric = args.symmetric, alpha = args.alpha, weights = args.weights,
+    activations = "static", stats = stats, symmetric = common.symmetric(args), alpha = args.alpha, weights = args.weights,
     skip = args.skip,
   }
 
-  local result = common.judge(model, q, args)
+  local result = judging.judge(model, q, args)
   result.statistics = tostring(stats)
-  common.print_result(result, args, args.explain and q:explain())
+  judging.print_result(result, args, args.explain and q:explain())
 end)

@@ -1,318 +1,326 @@
---- What the recipes share: their arguments, and how they judge and print. A recipe that you copy can do without it.
-local argparse = require "argparse"
-local bench = require "perigee.bench"
-local cjson = require "cjson"
-local evaluate = require "perigee.evaluate"
-local json = require "perigee.json"
-local perigee = require "perigee"
-local report = require "perigee.report"
+--- What the recipes share: their options and errors. loading.lua loads models and texts, judging.lua judges and prints.
+--
+-- An option is described once, here if several recipes have it, as perigee.options describes those of tasks: a kind and more.
+-- What a recipe does not refuse has an effect: a recipe says by refuse() which options have none in which mode.
+
+-- A recipe that lacks what it needs ends with one line, not with a traceback.
+local function need(name)
+  local ok, module = pcall(require, name)
+  if not ok then
+    local why = tostring(module):gsub("^%S-%.lua:%d+: ", "")
+    if why:find("module '" .. name .. "' not found", 1, true) then
+      why = ("the Lua module %s is not installed (Debian: lua-%s); `make deps` says what is missing"):format(name, name)
+    end
+    io.stderr:write("error: ", (why:gsub("%s*\n%s*", " ")), "\n")
+    os.exit(1)
+  end
+  return module
+end
+
+local argparse, perigee = need "argparse", need "perigee"
+need "cjson"
+local options = require "perigee.options"
 
 local common = {}
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
-local top = here == "recipes" and "." or here:match "^(.*)/recipes$" or here .. "/.."
-local DEMO = top .. "/build/demo/all-MiniLM-L6-v2"
-local PAIRS = here .. "/data/pairs.tsv"
 
---- The texts to calibrate on unless others are named.
-common.CALIBRATION = here .. "/data/calibration.txt"
+--- The folder of the recipes, and the one that it is in.
+common.here, common.top = here, here == "recipes" and "." or here:match "^(.*)/recipes$" or here .. "/.."
 
----- Arguments ---------------------------------------------------------------------------------------------------------
+--- Raises an error that blames no line: what a user did wrong.
+function common.fail(...)
+  error(string.format(...), 0)
+end
+local fail = common.fail
 
---- Reads an alpha, for argparse.
-function common.alpha(text)
-  if text == "off" then
-    return false
+---- Options -----------------------------------------------------------------------------------------------------------
+
+-- How the text of an option becomes its value: (text, description, "--name") -> value, or an error. Texts that are no numbers
+-- are given on as they are, so that the error shows them.
+local READ = {
+  text = function(text) return text end,
+  other = function(text) return text end,
+  texts = function(text) return text end,
+  integer = function(text, entry, name)
+    return options.integer(tonumber(text) or text, entry[2], entry[3] or 2 ^ 31 - 1, name, -2)
+  end,
+  number = function(text, entry, name)
+    return options.number(tonumber(text) or text, entry[2], entry[3], name, -2)
+  end,
+  choice = function(text, entry, name) return options.choice(text, entry[2], name, -2) end,
+  column = function(text) return tonumber(text) or text end,
+  alpha = function(text, _, name)
+    local alpha = tonumber(text)
+    if text ~= "off" and not (alpha and alpha >= 0 and alpha <= 1) then
+      fail("%s is '%s', expected a number from 0 to 1, or off", name, text)
+    end
+    return text ~= "off" and alpha
+  end,
+  table = function(text, _, name)
+    local chunk = loadstring("return " .. text, "=" .. name)
+    local ok, value = pcall(chunk and setfenv(chunk, {}) or error)
+    if not ok or type(value) ~= "table" then
+      fail("%s is '%s', expected a Lua table such as { alpha = 0.7 }", name, text)
+    end
+    return value
+  end,
+}
+
+local ACTIVATIONS = { static = true, dynamic = true, f32 = true }
+local FORMS = {
+  tsv = true, csv = true, jsonl = true, json = true, conll = true, trec = true, parallel = true, retrieval = true,
+}
+local CALIBRATION_FORMS = { tsv = true, csv = true, jsonl = true, json = true, conll = true, trec = true, text = true }
+
+-- The options that several recipes have: { kind, ... } as perigee.options has them, and the kinds above. Further fields: help;
+-- default; said, the default in words; list, whether there may be several; path, whether each is a file.
+local SHARED = {
+  activations = { "choice", ACTIVATIONS, help = "Where the scales of activations come from; f32: nothing is quantized" },
+  alpha = { "alpha", help = "SmoothQuant's alpha, 0 to 1, or off", said = "0.75 if static, 0.6 if dynamic" },
+  skip = { "text", list = true, help = "Linears that stay FP32: names, or patterns such as 'encoder.layer.0.*'", said = "none" },
+  weights = { "choice", { row = true, tensor = true }, default = "row", help = "What one scale of weights covers" },
+  symmetric = { "flag", help = "Activations without a zero point. The default if dynamic" },
+  asymmetric = { "flag", help = "Activations with a zero point. The default if static" },
+  per = { "choice", { token = true, sequence = true }, default = "token", help = "What one scale of activations covers" },
+  no_calibration = { "flag", help = "Use no statistics: nothing is smoothed" },
+  calibration = {
+    "text", list = true, path = true, said = "recipes/data/calibration.txt",
+    help = "Files to calibrate on: one text a line, or labelled",
+  },
+  calibration_text = { "column", help = "Column of the text in calibration files: its name in the header, or its number" },
+  calibration_pair = { "column", help = "Column of the second text in calibration files" },
+  calibration_part = { "text", help = "Part of a calibration file that has several", said = "train" },
+  calibration_as = { "choice", CALIBRATION_FORMS, help = "Form of the calibration files, if it is not what they look like" },
+  samples = { "integer", 1, default = 256, help = "How many inputs to calibrate on" },
+  eval = { "text", help = "Labelled file to judge by; lua/README.md lists the forms", said = "recipes/data/pairs.tsv" },
+  text = { "column", help = "Column of the text in the labelled file: its name in the header, or its number" },
+  pair = { "column", help = "Column of the second text" },
+  label = { "column", help = "Column of the label or score" },
+  part = { "text", help = "Part of a labelled file that has several", said = "test" },
+  header = { "flag", help = "The first line of the table names its columns, also if none of the names is known" },
+  as = { "choice", FORMS, help = "Form of the labelled file, if it is not what it looks like" },
+  max_tokens = { "integer", 2, help = "Most tokens of a text", said = "what the checkpoint says" },
+  strict_files = { "flag", help = "Refuse a checkpoint whose files have a key that has no effect here" },
+  threads = { "integer", 1, 256, help = "Threads", said = "PERIGEE_THREADS, or one for each physical core" },
+  json = { "flag", help = "Print one JSON object instead of text" },
+}
+
+--- The options that a checkpoint is loaded with, those that calibrate, and those of a labelled file.
+common.LOADING = { "max_tokens", "strict_files" }
+common.CALIBRATING = {
+  "calibration", "calibration_text", "calibration_pair", "calibration_part", "calibration_as", "samples",
+}
+common.LABELLED = { "text", "pair", "label", "part", "header", "as" }
+
+--- Lists of options as one.
+function common.join(...)
+  local all = {}
+  for _, list in ipairs { ... } do
+    for _, name in ipairs(list) do
+      all[#all + 1] = name
+    end
   end
-  local alpha = tonumber(text)
-  return alpha and alpha >= 0 and alpha <= 1 and alpha or nil, "expected a number from 0 to 1, or off, got " .. text
+  return all
 end
 
---- Reads an integer of at least 1, for argparse.
-function common.count(text)
-  local n = tonumber(text)
-  return n and n >= 1 and n % 1 == 0 and n or nil, "expected an integer of at least 1, got " .. text
+--- What an option is called on the command line: "--max-tokens" for max_tokens.
+function common.flag(name)
+  return "--" .. name:gsub("_", "-")
 end
 
---- Reads seconds, for argparse.
-function common.seconds(text)
-  local n = tonumber(text)
-  return n and n >= 0 and n < math.huge and n or nil, "expected seconds, a number of at least 0, got " .. text
-end
-
-local function is_there(path)
+--- Whether there is something of that name that can be opened.
+function common.exists(path)
   local file = io.open(path)
   return file ~= nil and file:close()
 end
 
---- The demo's checkpoint, an error if it is not there.
-function common.demo()
-  if not is_there(DEMO .. "/config.json") then
-    error("there is no demo model in " .. DEMO .. "; `make demo` fetches it, or name a checkpoint", 0)
+-- The parts of a list's text: between commas, without spaces around them. A file may have commas in its name, and so may a text
+-- if the option is repeated.
+local function parts_of(text, entry, repeated)
+  local parts = {}
+  for part in (text .. ","):gmatch((repeated or entry.path and common.exists(text)) and "(.*)," or "([^,]*),") do
+    part = part:match "^%s*(.-)%s*$"
+    parts[#parts + 1] = part ~= "" and part or nil
   end
-  return DEMO
+  return parts
 end
 
---- The same rewritten as a DistilBERT, the first time that it is asked for.
-function common.distilbert()
-  local folder = DEMO .. "-as-distilbert"
-  if not is_there(folder .. "/config.json") then
-    require "as_distilbert"(common.demo(), folder)
+--- The value of an option from its texts on the command line: a list if the option is one, each entry once.
+function common.value(name, entry, texts)
+  if entry[1] ~= "texts" and not entry.list then
+    return READ[entry[1]](texts[1], entry, common.flag(name))
   end
-  return folder
-end
-
---- multilingual-e5-small as an XLM-RoBERTa, an error if it is not there.
-function common.xlmr()
-  local folder = top .. "/build/demo/multilingual-e5-small-xlmr"
-  if not is_there(folder .. "/config.json") then
-    error("there is no model in " .. folder .. "; `make models` fetches it, or name a checkpoint with --model", 0)
+  local list, taken = {}, {}
+  for _, text in ipairs(texts) do
+    for _, part in ipairs(parts_of(text, entry, entry[1] == "texts" and #texts > 1)) do
+      list[#list + 1] = not taken[part] and READ[entry[1]](part, entry, common.flag(name)) or nil
+      taken[part] = true
+    end
   end
-  return folder
+  return #list > 0 and list or fail("%s is '%s', expected one or several, with commas", common.flag(name),
+    table.concat(texts, "', '"))
 end
 
-local DEFAULTS = { -- what --model is without a folder, in words
-  [common.demo] = "the demo's, which `make demo` fetches",
-  [common.distilbert] = "the demo's, rewritten as a DistilBERT",
-  [common.xlmr] = "multilingual-e5-small, which `make models` fetches",
-}
-
---- A parser of the arguments that all recipes that judge have; fields are named as the options are. demo: what --model is by
--- default, common.demo if nil.
-function common.parser(name, description, demo)
-  local parser = argparse(name, description)
-  parser:option("--model", "Folder of a Hugging Face checkpoint. Default: " .. DEFAULTS[demo or common.demo])
-  parser:option("--calibration", "Texts to calibrate on, one a line, or a labelled file. Default: recipes/data/calibration.txt")
-  parser:option("--samples", "How many of them to take. Default: 256", 256, common.count)
-  parser:option("--skip", "Keep linears in FP32: a name, or a pattern such as 'encoder.layer.0.*'. May be repeated"):count "*"
-  parser:option("--weights", "What one weight scale covers", "row"):choices { "row", "tensor" }
-  parser:option("--eval", "Labelled file to judge by; lua/README.md says in which forms. Default: recipes/data/pairs.tsv")
-  parser:option("--max-tokens", "Most tokens of a text. Default: what the checkpoint says", nil, common.count)
-  parser:option("--threads", "Threads. Default: one for each physical core, or PERIGEE_THREADS", nil, common.count)
-  common.strict_files(parser)
-  return parser
-end
-
---- Adds the option --strict-files, for common.load.
-function common.strict_files(parser)
-  parser:flag("--strict-files", "Refuse a checkpoint whose files have a key that has no effect here")
-end
-
---- Says on standard error, in one line, which keys of the model's files have no effect. It says nothing if there are none.
-function common.note_ignored(model)
-  local _, ignored = model:unused()
-  if #ignored > 0 then
-    io.stderr:write("note: ", ignored:summary(), "; model:unused() says why\n")
+-- What --help says about an option.
+local function help_of(entry)
+  local help, default = entry.help:match "^(.*)(%. Default: .*)$"
+  if not help then
+    help, default = entry.help, entry.said or entry.default
+    default = type(default) == "table" and table.concat(default, ",") or default
+    default = default ~= nil and ". Default: " .. tostring(default) or ""
   end
-end
-
---- perigee.load(path, options), with args.strict_files and args.max_tokens among the options. Keys of the checkpoint's files that
--- have no effect are an error with args.strict_files; else a line on standard error names them, unless args.quiet.
-function common.load(path, args, options)
-  options = options or {}
-  options.strict, options.max_tokens = args.strict_files, args.max_tokens
-  local model = perigee.load(path, options)
-  if not args.quiet then
-    common.note_ignored(model)
+  if entry[1] == "choice" then
+    help = ("%s (%s)"):format(help, table.concat(options.names(entry[2]), ", "))
   end
-  return model
+  if entry[1] == "texts" then
+    help = help .. ". Commas between, or repeat the option for each, which may then have commas"
+  elseif entry.list then
+    help = help .. ". Several: repeat it, or commas between"
+  end
+  return help .. default
 end
 
---- What the parser makes of the command line.
-function common.parse(parser, demo)
+local function add(parser, name, entry)
+  local flags = common.flag(name)
+  for _, also in ipairs(entry.also or {}) do
+    flags = flags .. " " .. common.flag(also)
+  end
+  if entry[1] == "flag" then
+    return parser:flag(flags, entry.help):target(name)
+  end
+  local option = parser:option(flags, help_of(entry)):target(name):count "*":init(nil)
+  option:argname("<" .. (entry.argname or name) .. ">")
+  option:action(function(result, target, text)
+    result[target] = result[target] or {}
+    table.insert(result[target], text)
+  end)
+end
+
+-- The descriptions by name, and their order, of a list of names of shared ones and of { name, description }.
+local function described(list)
+  local entries, order = {}, {}
+  for i, item in ipairs(list) do
+    local name = type(item) == "table" and item[1] or item
+    order[i], entries[name] = name, type(item) == "table" and item[2] or SHARED[name] or error("no shared option " .. name)
+  end
+  return entries, order
+end
+
+-- The one model that was named, as an argument or by --model.
+local function named_model(args)
+  local named = args.named_model
+  args.named_model = nil
+  if args.model and named and args.model ~= named then
+    fail("the model is '%s' and --model is '%s': expected one of them", args.model, named)
+  end
+  args.model = args.model or named
+end
+
+-- argparse's messages as one line.
+local function on_error(_, message)
+  message = message:gsub("\n", ". "):gsub("Did you mean one of these: ('[^']*')%?", "Did you mean %1?")
+  fail("%s; --help lists the options", (message:gsub("%.%. ", ". ")))
+end
+
+--- The arguments of a recipe, read from the command line. given:
+--   name, description, epilog   for --help
+--   model      what MODEL is, in words; nil if there is none. It is an argument, unless `add` adds it
+--   default    a function that gives MODEL's default path, with `said`, what that is in words; nil: there is none
+--   required   whether MODEL must be given
+--   add        function(parser) that adds further arguments of argparse's
+--   options    a list of names of shared options and of { name, description }
+-- Returns them by their names ("max_tokens" for --max-tokens), defaults filled in; args.given has the names of those that were
+-- given: { max_tokens = true }.
+function common.arguments(given)
+  local parser = argparse(given.name, given.description, given.epilog):help_max_width(110)
+  parser.error = on_error
+  if given.model then
+    local default = given.said and ". Default: " .. given.said or ""
+    if not given.add then
+      parser:argument("model", given.model .. default):args "?"
+    end
+    parser:option("--model", "The same as MODEL"):target "named_model":argname "<model>":overwrite(false)
+  end
+  if given.add then
+    given.add(parser)
+  end
+  local entries, order = described(given.options)
+  for _, name in ipairs(order) do
+    add(parser, name, entries[name])
+  end
   local args = parser:parse()
-  args.model = args.model or (demo or common.demo)()
-  args.calibration = args.calibration or common.CALIBRATION
+  args.given = {}
+  for _, name in ipairs(order) do
+    local entry, texts = entries[name], args[name]
+    args.given[name] = texts ~= nil or nil
+    if texts ~= nil and entry[1] ~= "flag" and not entry.raw then
+      args[name] = common.value(name, entry, texts)
+      if #texts > 1 and entry[1] ~= "texts" and not entry.list then
+        fail("%s is given %d times, expected once", common.flag(name), #texts)
+      end
+    elseif texts == nil then
+      args[name] = entry.default
+    end
+  end
+  if given.model then
+    named_model(args)
+  end
   if args.threads then
     perigee.threads(args.threads)
   end
   return args
 end
 
---- The arguments of a recipe that quantizes once; add(parser) adds its own.
-function common.arguments(name, description, add, demo)
-  local parser = common.parser(name, description, demo)
-  parser:option("--alpha", "SmoothQuant's alpha, 0 to 1, or off. Default: 0.75 if static, 0.6 if dynamic", nil, common.alpha)
-  parser:option("--seconds", "How long each timing goes on, at least. Default: 1", 1, common.seconds)
-  parser:flag("--explain", "Print what runs each linear")
-  parser:flag("--json", "Print one JSON object instead of text")
-  add(parser)
-  return common.parse(parser, demo)
+--- An error if one of the options was given, which has no effect for the reason `why`: "with --json: ...".
+function common.refuse(args, names, why)
+  for _, name in ipairs(names) do
+    if args.given[name] then
+      fail("%s has no effect %s", common.flag(name), why)
+    end
+  end
 end
 
--- Without the line of a recipe that called what raised it, which a user has not written; where a bug is stays.
+--- Whether activations are symmetric, of --symmetric and --asymmetric; nil if neither was given.
+function common.symmetric(args)
+  if args.symmetric and args.asymmetric then
+    fail "--symmetric and --asymmetric exclude each other: expected one of them"
+  end
+  if args.symmetric or args.asymmetric then
+    return args.symmetric or false
+  end
+end
+
+---- Running -----------------------------------------------------------------------------------------------------------
+
+-- Without the line of a recipe that called what raised it, which a user has not written. The place of a bug stays.
 local function without_line(message)
   local path, rest = tostring(message):match "^([^\n]-)%.lua:%d+: (.*)$"
   local folder = here:match "[^/]*$"
   return path and (path:match "([^/]*)/[^/]*$" or folder) == folder and not rest:find "^attempt to " and rest or tostring(message)
 end
 
---- Runs a recipe; its errors end it with one line and status 1. So does a full disk: what it prints may be all that is kept.
--- With PERIGEE_TRACE in the environment it says where it was.
-function common.main(f)
-  local ok, failure = xpcall(f, function(message)
+--- Runs a recipe; its errors end it with one line and the status `failed` (1). So does a full disk: what it prints may be all
+-- that is kept. Otherwise the status is what f returns, 0 if that is nothing. With PERIGEE_TRACE in the environment an error says
+-- where it was.
+function common.main(f, failed)
+  local ok, result = xpcall(f, function(message)
     return os.getenv "PERIGEE_TRACE" and debug.traceback(message, 2) or without_line(message)
   end)
-  if ok then
-    ok, failure = io.stdout:flush()
-    failure = not ok and "what is printed cannot be written: " .. failure
-  end
-  if not ok then
-    io.stderr:write("error: ", tostring(failure), "\n")
-    os.exit(1)
+  local flushed, why = io.stdout:flush()
+  if not (ok and flushed) then
+    io.stderr:write("error: ", ok and "what is printed cannot be written: " .. why or tostring(result), "\n")
+    os.exit(failed or 1)
+  elseif result then
+    os.exit(result)
   end
 end
 
----- Texts -------------------------------------------------------------------------------------------------------------
-
-local read = {} -- the text of each file by its path: each is read once, for a pipe has nothing to read after that
-
-local function contents_of(path)
-  if not read[path] then
-    local file, reason = io.open(path, "rb")
-    if not file then
-      error(reason, 0)
-    end
-    read[path], reason = file:read "*a"
-    file:close()
-    if not read[path] then
-      error(("%s: %s"):format(path, reason), 0)
-    end
-  end
-  return read[path]
-end
-
--- A labelled file, or one of texts alone.
-local function labelled(path, plain)
-  contents_of(path)
-  return evaluate.read(path, { contents = read, plain = plain })
-end
-
---- The inputs to calibrate on: a list. Those of a labelled file are taken without their labels. It is an error to calibrate on
--- what the model is then judged by.
-function common.calibration(args)
-  if contents_of(args.calibration) == contents_of(args.eval or PAIRS) then
-    error(("%s is the file that the model is judged by; calibrate on another one"):format(args.calibration), 0)
-  end
-  return labelled(args.calibration, true).texts
-end
-
----- Judging -----------------------------------------------------------------------------------------------------------
-
-local SHAPES = { { 1, 32 }, { 1, 128 }, { 32, 128 } }
-
-local function speed(model, q, seconds)
-  local list = {}
-  for _, shape in ipairs(SHAPES) do
-    local B, S = shape[1], math.min(shape[2], model.positions)
-    local inputs = bench.inputs(B, S, model.vocabulary)
-    local times = bench.time({
-      function() model:hidden(inputs):release() end,
-      function() q:hidden(inputs):release() end,
-    }, { seconds = seconds })
-    list[#list + 1] = { batch = B, tokens = S, fp32 = times[1], int8 = times[2] }
-  end
-  return list
-end
-
---- What the model is judged by: a labelled set, whose `some` are up to 256 inputs to compare hidden states on; and whether its
--- labels mean something to this model.
-function common.evaluation(model, args)
-  local set = labelled(args.eval or PAIRS)
-  set.some = {}
-  for i = 1, math.min(#set.texts, 256) do
-    local input = set.texts[i]
-    set.some[i] = type(input) == "table" and model.task == "embed" and input[1] or input
-  end
-  return set, args.eval ~= nil or model.task == "embed"
-end
-
---- Compares a quantized model with its FP32 model: quality, speed, memory. Returns what print_result prints.
-function common.judge(model, q, args)
-  local result = { model = model.dir, task = model.task, settings = tostring(q.settings), threads = perigee.threads() }
-  local set, judged = common.evaluation(model, args)
-  if judged then
-    local fp32, int8 = evaluate.run(model, set), evaluate.run(q, set)
-    result.metric = { name = fp32.metric, file = set.path, n = fp32.n, fp32 = fp32.value, int8 = int8.value }
-  end
-  result.distance = evaluate.distance(model, q, set.some)
-  result.speed = speed(model, q, args.seconds)
-  result.memory = { fp32 = model:memory(), int8 = q:memory() }
-  return result
-end
-
----- Printing ----------------------------------------------------------------------------------------------------------
-
-local function ms(seconds)
-  return ("%.2f"):format(seconds * 1e3)
-end
-
-local function speed_table(list)
-  local rows = { { "texts x tokens", "FP32 ms", "median", "texts/s", "INT8 ms", "median", "texts/s", "INT8 is" } }
-  for i, s in ipairs(list) do
-    rows[i + 1] = {
-      ("%d x %d"):format(s.batch, s.tokens), ms(s.fp32.min), ms(s.fp32.median), ("%.0f"):format(s.batch / s.fp32.min),
-      ms(s.int8.min), ms(s.int8.median), ("%.0f"):format(s.batch / s.int8.min), ("%.2fx faster"):format(s.fp32.min / s.int8.min),
-    }
-  end
-  return report.table(rows)
-end
-
-local function megabytes(bytes)
-  return ("%.1f MB"):format(bytes / 1e6)
-end
-
--- The same as JSON can say it: null for what it has no number for (a correlation that is not defined, the SQNR of what is equal),
--- and UTF-8 whatever paths and labels are.
-local function sayable(value)
-  if type(value) == "table" then
-    local copy = {}
-    for key, inside in pairs(value) do
-      copy[key] = sayable(inside)
-    end
-    return copy
-  elseif type(value) == "string" then
-    return json.utf8(value)
-  end
-  return type(value) == "number" and value - value ~= 0 and cjson.null or value
-end
-
---- Prints a table as one JSON object.
-function common.print_json(result)
-  print(cjson.encode(sayable(result)))
-end
-
---- Prints what judge returned, as text or, if args.json, as one JSON object. head: lines that come first.
-function common.print_result(result, args, explained)
-  if args.json then
-    return common.print_json(result)
-  end
-  local d, m = result.distance, result.metric
-  print(("model       %s (%s)"):format(result.model, result.task))
-  print(("settings    %s"):format(result.settings))
-  print(("statistics  %s"):format(result.statistics or "none: nothing is smoothed"))
-  print(("threads     %d"):format(result.threads))
-  if explained then
-    print("\n" .. tostring(explained))
-  end
-  local cut = d.truncated > 0 and (", %d of them truncated"):format(d.truncated) or ""
-  print(("\nquality against FP32, %d inputs%s"):format(d.n, cut))
-  print(("  hidden states   SQNR %.1f dB; cosine of a token's: mean %.5f, least %.5f"):format(d.sqnr, d.tokens.mean,
-    d.tokens.least))
-  if d.vectors then
-    print(("  text vectors    cosine: mean %.5f, least %.5f"):format(d.vectors.mean, d.vectors.least))
-  end
-  if d.agreement then
-    print(("  labels          the same for %.2f %%"):format(100 * d.agreement))
-  end
-  if m then
-    print(("  %s on %s (%d): FP32 %.4f, INT8 %.4f"):format(m.name, m.file, m.n, m.fp32, m.int8))
-  end
-  print("\nspeed (least and median time; the two take turns)")
-  print("  " .. speed_table(result.speed):gsub("\n", "\n  "))
-  print("\nmemory          FP32       INT8")
-  print(("  weights  %9s  %9s"):format(megabytes(result.memory.fp32.weights), megabytes(result.memory.int8.weights)))
-  print(("  runs     %9s  %9s"):format(megabytes(result.memory.fp32.workspace), megabytes(result.memory.int8.workspace)))
+--- For a recipe without arguments: answers --help and refuses all else.
+function common.no_arguments(name, description)
+  common.main(function()
+    common.arguments { name = name, description = description, options = {} }
+  end)
 end
 
 return common

@@ -1,28 +1,37 @@
 #!/usr/bin/env luajit
 --- What is in an artifact: its model, settings, sites with alpha and scales, sizes and checksums; or what two have different.
 --
---   luajit recipes/inspect.lua FILE [--diff OTHER] [--verify] [--tensors] [--json]
+--   luajit recipes/inspect.lua MODEL [--diff OTHER] [--verify] [--tensors] [--json]
 --
 -- The status is 0; with --diff 1 if they differ; 2 if the arguments are wrong, a file cannot be opened, or --verify finds damage.
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
-local argparse = require "argparse"
+local common = require "common"
 local json = require "perigee.json"
 local options = require "perigee.options"
 local perigee = require "perigee"
 local report = require "perigee.report"
 
-local parser = argparse("inspect", "Says what is in a file that q:save wrote, or what two of them have different.")
-parser:argument("file", "An artifact")
-parser:option("--diff", "Another one: prints what differs; the status is 1 if anything does")
-parser:flag("--verify", "Check every byte against the checksums. Without it the weights are not read")
-parser:flag("--tensors", "List all tensors with their checksums")
-parser:flag("--json", "Print one JSON object instead of text")
-
-function parser:error(message)
-  io.stderr:write(("%s\n\nError: %s\n"):format(self:get_usage(), message))
-  os.exit(2)
+local function arguments()
+  local args = common.arguments {
+    name = "inspect", description = "Says what is in a file that q:save wrote, or what two of them have different.",
+    model = "An artifact",
+    options = {
+      { "diff", { "text", argname = "file", help = "Another artifact: prints what differs; the status is 1 if anything does" } },
+      { "verify", { "flag", help = "Check every byte against the checksums. Without it the weights are not read" } },
+      { "tensors", { "flag", help = "List all tensors with their checksums" } },
+      "json",
+    },
+  }
+  if not args.model then
+    common.fail "expected an artifact, the file that q:save wrote; --help lists the options"
+  elseif args.diff then
+    common.refuse(args, { "tensors" }, "with --diff, which compares all tensors")
+  elseif args.json then
+    common.refuse(args, { "tensors" }, "with --json, which lists all tensors")
+  end
+  return args
 end
 
 ---- Reading -----------------------------------------------------------------------------------------------------------
@@ -231,15 +240,8 @@ end
 
 ---- Running -----------------------------------------------------------------------------------------------------------
 
-local function main()
-  local args = parser:parse()
-  local info, artifact = read(args.file, args.verify or false)
-  if not args.diff then
-    if args.json then
-      return print_json(info)
-    end
-    return print_info(info, args)
-  end
+-- Two artifacts: returns the status.
+local function print_diff(args, info, artifact)
   local other, other_artifact = read(args.diff, args.verify or false)
   local list = differences(info, other, artifact, other_artifact)
   if args.json then
@@ -254,11 +256,14 @@ local function main()
   return #list > 0 and 1 or 0
 end
 
-local ok, result = pcall(main)
-local flushed, why = io.stdout:flush()
-if not ok or not flushed then
-  local failure = ok and "what is printed cannot be written: " .. why or tostring(result):gsub("^[^:]*inspect%.lua:%d+: ", "")
-  io.stderr:write("error: ", failure, "\n")
-  os.exit(2)
-end
-os.exit(result == 1 and 1 or 0)
+common.main(function()
+  local args = arguments()
+  local info, artifact = read(args.model, args.verify or false)
+  if args.diff then
+    return print_diff(args, info, artifact)
+  elseif args.json then
+    print_json(info)
+  else
+    print_info(info, args)
+  end
+end, 2)

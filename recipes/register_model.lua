@@ -3,10 +3,11 @@
 -- (fairseq's --encoder-normalize-before; the reference library's RobertaPreLayerNorm). Then it loads, calibrates, quantizes and
 -- answers like any other.
 --
---   luajit recipes/register_model.lua [FOLDER]           FOLDER: such a checkpoint. Without it: one of random weights
+--   luajit recipes/register_model.lua [MODEL]            MODEL: the folder of such a checkpoint; without it: random weights
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
 package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+local common = require "common"
 local bert = require "perigee.models.bert"
 local perigee = require "perigee"
 local roberta = require "perigee.models.roberta"
@@ -57,9 +58,11 @@ local function random()
 end
 
 local function main()
-  local parser = require "argparse"("register_model", "Makes a pre-norm RoBERTa known, then loads, quantizes and explains one.")
-  parser:argument("folder", "Such a checkpoint. Default: one of random weights"):args "?"
-  local model = perigee.load(parser:parse().folder or random())
+  local args = common.arguments {
+    name = "register_model", description = "Makes a pre-norm RoBERTa known, then loads, quantizes and explains one.",
+    model = "Folder of such a checkpoint", said = "one of random weights", options = { "threads" },
+  }
+  local model = perigee.load(args.model or random())
   local inputs = {}
   for i = 1, 16 do -- a checkpoint with a tokenizer takes texts
     inputs[i] = { ids = {} }
@@ -75,5 +78,5 @@ local function main()
 end
 
 if arg and arg[0] and arg[0]:match "register_model%.lua$" then
-  require("common").main(main)
+  common.main(main)
 end

@@ -1,28 +1,29 @@
 #!/usr/bin/env luajit
 --- An XLM-RoBERTa in INT8 with static scales: calibrate, smooth, quantize, then judge against FP32 and time.
--- Without --model it is multilingual-e5-small, which `make models` fetches, as an XLM-RoBERTa.
+-- Without MODEL it is multilingual-e5-small, which `make models` fetches, as an XLM-RoBERTa.
 --
---   luajit recipes/xlmr_static.lua [--model FOLDER] [--calibration FILE] [--eval FILE] ...     (--help says all)
+--   luajit recipes/xlmr_static.lua [MODEL] [--calibration FILE] [--eval FILE] ...     (--help says all)
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
   { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
 local common = require "common"
+local judging = require "judging"
+local loading = require "loading"
 
 common.main(function()
   local what = "Quantizes an XLM-RoBERTa to INT8 with static activation scales."
-  local args = common.arguments("xlmr_static", what, function(parser)
-    parser:flag("--symmetric", "Activations without a zero point")
-  end, common.xlmr)
+  local args = judging.quantizing("xlmr_static", what, { "symmetric", "asymmetric" }, loading.xlmr,
+    "multilingual-e5-small, which `make models` fetches")
 
   -- config.json says that it is one: its definition is lua/perigee/models/roberta.lua.
-  local model = common.load(args.model, args)
-  local stats = model:calibrate(common.calibration(args), { samples = args.samples })
+  local model = loading.load(args.model, args)
+  local stats = model:calibrate(judging.calibration(args), { samples = args.samples })
   local q = model:quantize {
-    activations = "static", stats = stats, symmetric = args.symmetric, alpha = args.alpha, weights = args.weights,
+    activations = "static", stats = stats, symmetric = common.symmetric(args), alpha = args.alpha, weights = args.weights,
     skip = args.skip,
   }
 
-  local result = common.judge(model, q, args)
+  local result = judging.judge(model, q, args)
   result.statistics = tostring(stats)
-  common.print_result(result, args, args.explain and q:explain())
+  judging.print_result(result, args, args.explain and q:explain())
 end)

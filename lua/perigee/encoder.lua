@@ -8,7 +8,8 @@ local packed = require "perigee.packed"
 local Runner = require "perigee.runner"
 local tensor = require "perigee.tensor"
 local ffi = require "ffi"
-local raise = require("perigee.ffi").raise
+local pgee = require "perigee.ffi"
+local C, raise = pgee.C, pgee.raise
 
 local Encoder = {}
 
@@ -174,22 +175,49 @@ function Encoder:tokens(text, pair)
   return encoded
 end
 
---- Bytes held: { weights = packed weights, workspace = of the runners }. With the setting pages = "huge" also huge: of this
--- process's weights, what the kernel gave in huge pages.
+--- For modules: runs the heads that were made so far on one token, with memory for an input of the most tokens. An error is about
+-- the process (the ISA, threads, memory) or the model, not about an input.
+function Encoder:probe()
+  local batch = inputs.batch(self.model, { { ids = { 0 } } }, "probe")
+  for _, runner in pairs(self.runners) do
+    runner:reserve(self.model.limit)
+    runner:run(batch, function() end)
+  end
+end
+
+local function bytes_of(t)
+  local bytes = C.pgee_dtype_bytes(C.pgee_tensor_dtype(tensor.handle(t)))
+  for _, n in ipairs(t.shape) do
+    bytes = bytes * n
+  end
+  return bytes
+end
+
+--- Bytes held: { weights = packed weights, tables = of embeddings, which are mapped from the file, workspace = of the runners }.
+-- With the setting pages = "huge" also huge: of this process's weights, what the kernel gave in huge pages.
 function Encoder:memory()
   raise(options.method, self, "memory")
-  local weights, workspace, seen = 0, 0, {}
+  local sums, seen = { weights = 0, tables = 0, workspace = 0 }, {}
+  local function add(what, key, bytes)
+    sums[what], seen[key] = sums[what] + (seen[key] and 0 or bytes), true
+  end
   for _, runner in pairs(self.runners) do
-    workspace = workspace + runner:bytes()
+    sums.workspace = sums.workspace + runner:bytes()
     for _, linear in ipairs(runner.lowered.linears) do
-      if not seen[linear.args.w] then
-        seen[linear.args.w] = true
-        weights = weights + linear.args.w.bytes
+      add("weights", linear.args.w, linear.args.w.bytes)
+    end
+    for _, embed in ipairs(runner.lowered.embeds) do
+      for _, name in ipairs { "word", "position", "type" } do
+        local t = embed[name]
+        if t then
+          add("tables", tostring(t:pointer()), bytes_of(t))
+        end
       end
     end
   end
   local huge = self.settings and self.settings.pages == "huge"
-  return { weights = weights, workspace = workspace, huge = huge and select(2, packed.huge_pages()) or nil }
+  sums.huge = huge and select(2, packed.huge_pages()) or nil
+  return sums
 end
 
 --- A class with these methods and `base`'s.

@@ -169,40 +169,39 @@ end
 
 ---- Judging -----------------------------------------------------------------------------------------------------------
 
-local KNOWN = {
-  task = true, progress = true, resamples = true, seed = true, level = true, chunk = true,
-  prompt = true, query_prompt = true, document_prompt = true, template = true, labels = true, language = true, tokens = true,
-  stride = true, longest = true, strict = true, aggregation = true,
+-- The options that do not depend on the task.
+local COMMON = {
+  task = { "text" }, progress = { "other" }, resamples = { "integer", 0 }, seed = { "integer", -2 ^ 31, 2 ^ 32 - 1 },
+  level = { "number", 0, 1 }, chunk = { "integer", 1 },
 }
 
--- The options, checked, but for what the model's tasks check themselves. what: the function's name.
-local function options_of(given, what)
-  given = options.check(given, KNOWN, what, -2)
-  local name = what .. ": "
-  options.integer(given.resamples, 0, 2 ^ 31, name .. "resamples", -2)
-  options.integer(given.seed, -2 ^ 31, 2 ^ 32 - 1, name .. "seed", -2)
-  options.integer(given.chunk, 1, 2 ^ 31, name .. "chunk", -2)
-  options.number(given.level, 0, 1, name .. "level", -2)
-  options.text(given.language, name .. "language", -2)
-  options.boolean(given.strict, name .. "strict", -2)
-  if given.labels ~= nil and type(given.labels) ~= "table" then
-    error(("%slabels is %s, expected a list of names"):format(name, pgee.describe(given.labels)), 0)
+local KNOWN = {} -- all options, with the tasks that have them
+for name in pairs(COMMON) do
+  KNOWN[name] = {}
+end
+for _, task in ipairs(options.names(tasks.options)) do
+  for name in pairs(tasks.options[task]) do
+    KNOWN[name] = KNOWN[name] or {}
+    table.insert(KNOWN[name], task)
   end
-  return given
 end
 
--- The task's name and its job for these models.
-local function job_of(set, encoder, given)
-  local name = given.task or tasks.of(set, encoder)
-  if not tasks[name] or name == "of" then
-    local names = {}
-    for known in pairs(tasks) do
-      names[#names + 1] = known ~= "of" and known or nil
+-- The task's name and its options, checked; what: the function's name.
+local function options_of(set, encoder, given, what)
+  given = options.check(given, KNOWN, what, -2)
+  local task = options.choice(given.task == nil and tasks.of(set, encoder) or given.task, tasks.jobs, what .. ": task", -2)
+  local own, common = {}, {}
+  for name, value in pairs(given) do
+    if not COMMON[name] and not tasks.options[task][name] then
+      error(("%s: %s has no effect with the task %s, only with %s"):format(what, name, task, table.concat(KNOWN[name], ", ")), 0)
     end
-    table.sort(names)
-    error(("evaluate: the task is %s, expected one of %s"):format(pgee.describe(name), table.concat(names, ", ")), 0)
+    (COMMON[name] and common or own)[name] = value
   end
-  return name, tasks[name](set, encoder, given)
+  local checked = options.read(common, COMMON, what)
+  for name, value in pairs(options.read(own, tasks.options[task], what)) do
+    checked[name] = value
+  end
+  return task, checked
 end
 
 -- Runs all units on all encoders, which take turns, some units at a time, so that what slows the machine down slows all of them.
@@ -270,7 +269,8 @@ end
 local function check(model, set, given)
   check_model(model, "check")
   check_set(set, "check")
-  local _, job = job_of(set, model, options_of(given, "evaluate.check"))
+  local task, checked = options_of(set, model, given, "evaluate.check")
+  local job = tasks.jobs[task](set, model, checked, task)
   job.run(model, { job.units[1] })
 end
 
@@ -282,18 +282,22 @@ end
 local Comparison = {}
 Comparison.__index = Comparison
 
-local function compare(list, set, given)
-  check_set(set, "compare")
-  given = options_of(given, "evaluate.compare")
+local function compare(list, set, given, what)
+  check_set(set, what)
   if type(list) ~= "table" or #list == 0 then
     error(("evaluate.compare: got %s, expected a list of { name, model }"):format(pgee.describe(list)), 0)
   end
   local encoders = {}
   for i, entry in ipairs(list) do
-    check_model(type(entry) == "table" and entry[2], "compare")
+    check_model(type(entry) == "table" and entry[2], what)
     encoders[i] = entry[2]
   end
-  local task, job = job_of(set, encoders[1], given)
+  local task
+  task, given = options_of(set, encoders[1], given, "evaluate." .. what)
+  if what == "run" and given.progress == nil then
+    given.progress = false
+  end
+  local job = tasks.jobs[task](set, encoders[1], given, task)
   local out, seconds = run_all(job, encoders, given)
   local answers, scorers = {}, {}
   for k, came in ipairs(out) do
@@ -331,19 +335,13 @@ end
 -- ner, retrieval, rerank, zeroshot), resamples (1000; 0: no intervals), seed (1), level (0.95) of the intervals, chunk (units run
 -- at once: 64), progress, and those of the task: tasks.lua.
 function evaluate.compare(list, set, given)
-  local result, answers = raise(compare, list, set, given)
+  local result, answers = raise(compare, list, set, given, "compare")
   return result, answers
 end
 
 local function run(model, set, given)
   check_model(model, "run")
-  check_set(set, "run")
-  local copy = {}
-  for key, value in pairs(options_of(given, "evaluate.run")) do
-    copy[key] = value
-  end
-  copy.progress = copy.progress or false
-  local result, answers = compare({ { "model", model } }, set, copy)
+  local result, answers = compare({ { "model", model } }, set, given, "run")
   local own = result.runs[1]
   return {
     task = result.task, n = result.n, metric = own.scores[1].metric, value = own.scores[1].value, scores = own.scores,

@@ -36,11 +36,13 @@ local function load_library()
     local ok, library = pcall(ffi.load, path)
     if ok then
       return library, path
+    elseif #tried == 1 then
+      error(("PERIGEE_LIB is '%s', which cannot be loaded: %s"):format(path, library), 0)
     elseif path:find "/" and exists(path) then
       error("cannot load " .. path .. ": " .. library, 0)
     end
   end
-  error("libperigee.so was not found; run 'make', or set PERIGEE_LIB to its path. Tried:\n  " .. table.concat(tried, "\n  "), 0)
+  error("libperigee.so was not found; run 'make', or set PERIGEE_LIB to its path. Tried: " .. table.concat(tried, ", "), 0)
 end
 
 local C, path = load_library()

@@ -96,6 +96,11 @@ local function each_chunk(self, batch, f)
   end
 end
 
+--- Makes the workspace large enough for one sequence of so many tokens.
+function Runner:reserve(tokens)
+  workspace(self, { T = tokens, B = 1, S = tokens, R = 0 })
+end
+
 --- Runs a batch of inputs.lua. For each chunk, visit(output, first, last, token, mark) is called: output(name) is the tensor of
 -- that output, valid until visit returns; first to last (excluded, from 0) are its sequences, token the first one's first token,
 -- mark the number of marked tokens before it.

@@ -4,7 +4,7 @@
 -- how far an interrupted process came, and nothing else needs to be kept: `resume` cuts off what is not whole and goes on. The
 -- last whole answer is asked for again: a model gives the same bits each time (in FP32 by our own kernels), so one that differs
 -- is of another input, of another model or of other options, and answers of two kinds would stand in one file.
-local ffi = require "ffi"
+local options = require "perigee.options"
 local system = require "perigee.system"
 local vectors = require "perigee.vectors"
 
@@ -19,35 +19,56 @@ local function exists(path)
   return file ~= nil and file:close()
 end
 
--- How many lines are whole, and where the last of them begins and ends.
-local function whole_lines(file)
-  local lines, start, stop = 0, 0, 0
+-- Calls f(line) for each whole line of a file, with its end. Returns where the last one ends.
+local function each_line(file, f)
+  local held, stop = {}, 0 -- parts of a line that goes on
   for at = 0, file.size - 1, BLOCK do
-    local text = file:read(BLOCK, at)
-    local bytes = ffi.cast("const uint8_t *", text)
-    for i = 0, #text - 1 do
-      if bytes[i] == 10 then
-        lines, start, stop = lines + 1, stop, at + i + 1
-      end
+    local text, from = file:read(BLOCK, at), 1
+    local last = text:find("\n", from, true)
+    while last do
+      held[#held + 1] = text:sub(from, last)
+      f(table.concat(held))
+      held, from, stop = {}, last + 1, at + last
+      last = text:find("\n", from, true)
     end
+    held[#held + 1] = text:sub(from)
   end
-  return lines, start, stop
+  return stop
 end
 
--- The same of vectors. Of other vectors it is an error: they would be mixed.
-local function whole_vectors(file, width)
+-- Calls f(row) for each whole row of a .npy. Returns where the last one ends. Other vectors are an error: they would be mixed.
+local function each_row(file, width, f)
   local header = file:read(HEADER, 0)
   if #header < HEADER then
-    return 0, 0, 0
+    return 0
   elseif tonumber(header:match "^\147NUMPY.*'shape': %(%d+, (%d+)%)") ~= width then
     error(("cannot go on with '%s': it holds no vectors of %d"):format(file.part, width), 0)
   end
-  local rows = math.floor((file.size - HEADER) / (4 * width))
-  local stop = HEADER + rows * 4 * width
-  return rows, stop - 4 * width, stop
+  local stop = HEADER
+  while stop + 4 * width <= file.size do
+    f(file:read(4 * width, stop))
+    stop = stop + 4 * width
+  end
+  return stop
 end
 
-local function open(self, path, resume)
+-- Reads what is there. All but the last answer are done; failures and row count those among them that say that there is none.
+local function count(self, file, failed)
+  local answers, failures, row = 0, 0, 0
+  local function visit(text)
+    if self.last and failed(self.last) then
+      failures, row = failures + 1, row + 1
+    elseif self.last then
+      row = 0
+    end
+    answers, self.last = answers + 1, text
+  end
+  local stop = self.width and each_row(file, self.width, visit) or not self.width and each_line(file, visit) or 0
+  self.done, self.failures, self.row = math.max(answers - 1, 0), failures, row
+  return stop
+end
+
+local function open(self, path, resume, failed)
   local file = system.file(path)
   self.file, self.fd = file, file.fd
   if resume and file.size == 0 and exists(path) then
@@ -55,31 +76,31 @@ local function open(self, path, resume)
     self.complete = true
     return
   end
-  local stop = 0
-  if resume then
-    local count, start
-    if self.width then
-      count, start, stop = whole_vectors(file, self.width)
-    else
-      count, start, stop = whole_lines(file)
-    end
-    if count > 0 then
-      self.done, self.last = count - 1, file:read(stop - start, start)
-    end
-  end
+  local stop = resume and count(self, file, failed) or 0
   file:cut(stop)
   if self.width and stop == 0 then
     self:put(vectors.header(0, self.width))
   end
 end
 
+local KNOWN = { output = true, resume = true, width = true, failed = true }
+
+local function never()
+  return false
+end
+
 --- given: { output = path, nil for standard output; resume =, whether to go on where an interrupted process stopped; width = of
--- vectors in a .npy, nil for lines }. Fields: done, answers that are there already and are not asked for; last, one behind them
--- that is there, too, until it is given; complete, whether all are.
+-- vectors in a .npy, nil for lines; failed = function(line or row), whether it says that there is no answer }. Fields: done,
+-- answers that are there already and are not asked for; failures, how many of them failed, and row, how many at their end; last,
+-- one behind them that is there, too, until it is given; complete, whether all are.
 local function new(given)
-  local self = setmetatable({ fd = 1, width = given.width, done = 0, parts = {}, bytes = 0 }, Sink)
+  given = options.check(given, KNOWN, "sink")
+  options.text(given.output, "sink: output")
+  options.boolean(given.resume, "sink: resume")
+  options.integer(given.width, 1, 2 ^ 31, "sink: width")
+  local self = setmetatable({ fd = 1, width = given.width, done = 0, failures = 0, row = 0, parts = {}, bytes = 0 }, Sink)
   if given.output then
-    open(self, given.output, given.resume)
+    open(self, given.output, given.resume, given.failed or never)
   end
   self.count = self.done
   return self

@@ -131,6 +131,7 @@ local function answer(s, list, first, last)
     error(answers, 0)
   elseif first == last then
     list[first].failure = tostring(answers):gsub("^[%w_]+: input 1:? ", "")
+    s.doubted = true
     return
   end
   local middle = math.floor((first + last) / 2)
@@ -153,8 +154,12 @@ local function run(s, list)
     end
   end
   table.sort(able, by_length)
+  s.doubted = false
   if #able > 0 then
     answer(s, able, 1, #able)
+  end
+  if s.doubted then
+    s.encoder:probe() -- a failure of the process is no failure of a row
   end
 end
 
@@ -179,6 +184,14 @@ local function puller(rows)
   end
 end
 
+-- `value` if it can be called, or nil.
+local function function_of(value, name)
+  if value ~= nil and not callable(value) then
+    error(("stream: %s is %s, expected a function"):format(name, pgee.describe(value)), 0)
+  end
+  return value
+end
+
 local function positive(given, name, default)
   local v = given[name]
   if v == nil then
@@ -196,16 +209,18 @@ end
 -- given, says whether the next row is there: if not, what has come is answered at once. answer: as in the task's list of answers;
 -- vectors of one window share memory, which is freed once all of them are released or collected. failure: what was wrong with the
 -- row, if it has no answer. dropped: how many tokens were cut off, if any. An error of the iterator's comes after the answers to
--- what it gave before.
+-- what it gave before. What is wrong with the process (memory, the ISA ...) is an error, here or in the loop, no row's failure.
 function stream.new(encoder, rows, given)
   options.method(encoder, "stream")
   given = options.check(given, KNOWN, "stream", -2)
   local task = options.choice(given.task or encoder.task, tasks, "stream: task", -2)
   local s = {
-    encoder = encoder, pull = puller(rows), input = reader(given.field, task), options = given.options, ready = given.ready,
+    encoder = encoder, pull = puller(rows), input = reader(given.field, task), options = given.options,
+    ready = function_of(given.ready, "ready"),
     run = tasks[task].run, window = positive(given, "window", 256), bytes = positive(given, "bytes", 65536),
   }
-  spread({}, 1, 0, (s.run(encoder, {}, s.options))) -- what is wrong with task, options or checkpoint is no row's failure
+  spread({}, 1, 0, (s.run(encoder, {}, s.options))) -- what is wrong with task, options or checkpoint is no row's failure,
+  encoder:probe() -- nor is what is wrong with the process
   local list, at = {}, 0
   return function()
     while at == #list do

@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # GNU parallel: a file of lines in N parts, on the cores of this machine, or on many machines that share its folder.
 #
-#   parallel.sh N INPUT OUTPUT [OPTION OF pipe.lua...]
-#   PARALLEL="--sshloginfile nodes.txt --workdir ." parallel.sh 64 texts.jsonl answers.jsonl --model model.safetensors --keep id
+#   parallel.sh N INPUT OUTPUT [MODEL] [OPTION OF pipe.lua...]
+#   PARALLEL="--sshloginfile nodes.txt --workdir ." parallel.sh 64 texts.jsonl answers.jsonl model.safetensors --keep id
 #
 # There are as many workers as cores, each with a thread, unless PARALLEL says --jobs and the options --threads. A worker that dies
 # is started again, three times at most, and goes on where it stopped. So does everything if this script is started again.
+#
+# Status: 0 if OUTPUT has an answer or an error for each line, of which standard error says how many; 1 to 101 if workers failed, by
+# GNU parallel's count; 1 if too many lines have no answer (join.sh).
 set -euo pipefail
 if [ $# -lt 3 ] || ! [ "$1" -ge 1 ] 2> /dev/null; then
-  echo "usage: parallel.sh N INPUT OUTPUT [OPTION OF pipe.lua...]" >&2
+  echo "usage: parallel.sh N INPUT OUTPUT [MODEL] [OPTION OF pipe.lua...]" >&2
   exit 2
 fi
 n=$1 input=$2 output=$3
@@ -21,5 +24,9 @@ case " $input $output $* " in
   exit 2
   ;;
 esac
-parallel --quote --retries 4 bash "$cluster/shard.sh" '{}' "$n" "$input" "$output" --threads 1 "$@" ::: $(seq "$n")
-bash "$cluster/join.sh" "$n" "$input" "$output"
+case " $*" in
+*' --threads'*) ;;
+*) set -- "$@" --threads 1 ;;
+esac
+parallel --quote --retries 4 bash "$cluster/shard.sh" '{}' "$n" "$input" "$output" "$@" ::: $(seq "$n")
+bash "$cluster/join.sh" "$n" "$input" "$output" "$@"

@@ -8,7 +8,7 @@
 # Slurm: a file of lines in N parts, each a task of a job array.
 #
 #   cd PERIGEE
-#   sbatch --array=1-64 --parsable recipes/cluster/slurm.sh 64 texts.jsonl answers.jsonl --model model.safetensors --keep id
+#   sbatch --array=1-64 --parsable recipes/cluster/slurm.sh 64 texts.jsonl answers.jsonl model.safetensors --keep id
 #   sbatch --dependency=afterok:JOB --wrap 'bash recipes/cluster/join.sh 64 texts.jsonl answers.jsonl'
 #
 # Task K takes part K, with as many threads as it has CPUs. A task whose node fails is queued again by Slurm and goes on where it
@@ -17,7 +17,7 @@
 # it is recipes in the folder that the job was submitted from, since Slurm runs a copy of this script from somewhere else.
 set -euo pipefail
 if [ $# -lt 3 ] || [ -z "${SLURM_ARRAY_TASK_ID:-}" ]; then
-  echo "usage: sbatch --array=1-N slurm.sh N INPUT OUTPUT [OPTION OF pipe.lua...]" >&2
+  echo "usage: sbatch --array=1-N slurm.sh N INPUT OUTPUT [MODEL] [OPTION OF pipe.lua...]" >&2
   exit 2
 fi
 recipes=${PERIGEE_RECIPES:-${SLURM_SUBMIT_DIR:-.}/recipes}

@@ -8,10 +8,14 @@ LF, as everywhere else; unasked, Spark's end with a CR alone, too. The answers h
 with its worker or its machine, is run again by Spark, and what is written of it counts once, when it is whole. A process that
 fails fails its task, which Spark tries again (spark.task.maxFailures) before it gives up.
 
+At the end it reads OUTPUT, says on standard error how many lines have no answer, and exits with status 1 if that is all of them, or
+more than the share that --max-errors says. OUTPUT stays.
+
 Every machine has Perigee, LuaJIT and the model at the same paths; PERIGEE_RECIPES names the folder of the recipes, if it is not
 that of this file. A task is one core of Spark's, so a process has one thread, unless --threads and spark.task.cpus say more.
 """
 import os
+import re
 import shlex
 import sys
 
@@ -20,23 +24,50 @@ from pyspark.sql import SparkSession
 RECIPES = os.environ.get("PERIGEE_RECIPES") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 
 
+# What pipe.lua writes of a line without an answer ends with its number and the error. No other record ends like that.
+FAILED = re.compile(r'(^\{|,)"line":[0-9]+,"error":"([^"\\]|\\.)*"\}$')
+
+
+def value_of(options, name):
+    """The value of an option among those of pipe.lua, None if it is not given."""
+    value = None
+    for i, word in enumerate(options):
+        if word == name and i + 1 < len(options):
+            value = options[i + 1]
+        elif word.startswith(name + "="):
+            value = word[len(name) + 1:]
+    return value
+
+
 def answers(lines, *options):
     """An RDD of lines as an RDD of their answers, in order: options are those of pipe.lua."""
-    command = ["luajit", os.path.join(RECIPES, "pipe.lua"), "--quiet", "--threads", "1", *options]
+    threads = [] if value_of(options, "--threads") else ["--threads", "1"]
+    command = ["luajit", os.path.join(RECIPES, "pipe.lua"), "--quiet", *threads, *options]
     # RDD.pipe gives a process no environment but this one. A process that fails is an error only if that is asked for.
     kept = {k: v for k, v in os.environ.items() if k in ("PATH", "LUA_PATH", "LUA_CPATH") or k.startswith("PERIGEE_")}
     return lines.pipe(shlex.join(command), env=kept, checkCode=True)
 
 
+def report(written, max_errors=None):
+    """Counts the answers of an RDD that say that there is none; too many end the program. max_errors: their share, as a text."""
+    lines, failed = written.count(), written.filter(FAILED.search)
+    errors = failed.count()
+    if errors:
+        print(f"spark.py: {errors} of {lines} lines have no answer; the first: {failed.first()}", file=sys.stderr)
+    if errors and (errors == lines if max_errors is None else errors > float(max_errors) * lines):
+        sys.exit(f"spark.py: that is more than --max-errors allows ({max_errors or 'not all lines'})")
+
+
 def main(arguments):
     if len(arguments) < 2:
-        sys.exit("usage: spark.py INPUT OUTPUT [--partitions N] [OPTION OF pipe.lua...]")
+        sys.exit("usage: spark.py INPUT OUTPUT [--partitions N] [MODEL] [OPTION OF pipe.lua...]")
     source, target, *options = arguments
     partitions = None
     if options[:1] == ["--partitions"]:
         partitions, options = int(options[1]), options[2:]
     spark = SparkSession.builder.appName("perigee").config("spark.hadoop.textinputformat.record.delimiter", "\n").getOrCreate()
     answers(spark.sparkContext.textFile(source, partitions), *options).saveAsTextFile(target)
+    report(spark.sparkContext.textFile(target), value_of(options, "--max-errors"))
     spark.stop()
 
 

@@ -2,7 +2,7 @@
 
     pip install scipy scikit-learn seqeval torchmetrics pytrec-eval-terrier && python spec/golden/metrics.py
 
-Correlations by scipy; accuracy, F1, Matthews by scikit-learn, with sample weights too; entities by seqeval; exact match and F1 of
+Correlations by scipy; accuracy, F1, Matthews, average precision by scikit-learn, with sample weights too; entities by seqeval; exact match and F1 of
 answers by torchmetrics (SQuAD 1.1); rankings by pytrec_eval, which runs trec_eval. MLQA's rules have no package: their words are
 written by the rules with Python's own tables of Unicode."""
 import json
@@ -33,6 +33,18 @@ def numbers():
         a2, b2 = [a[i] for i in many], [b[i] for i in many]
         cases.append({"a": a, "b": b, "weights": weights, "pearson": stats.pearsonr(a, b)[0], "spearman": stats.spearmanr(a, b)[0],
                       "weighted_pearson": stats.pearsonr(a2, b2)[0], "weighted_spearman": stats.spearmanr(a2, b2)[0]})
+    return cases
+
+
+def average_precision():
+    own = random.Random(7)  # its own, so that the other cases stay what they are
+    cases = []
+    for n, kinds in ((6, 4), (50, 12), (200, 100000)):
+        labels = [own.randrange(2) for _ in range(n)]
+        scores = [label * 0.3 + own.randrange(kinds) / kinds for label in labels]
+        weights = [own.choice((0, 0, 1, 1, 2, 3)) for _ in range(n)]
+        cases.append({"scores": scores, "labels": labels, "weights": weights, "value": sk.average_precision_score(labels, scores),
+                      "weighted": sk.average_precision_score(labels, scores, sample_weight=weights)})
     return cases
 
 
@@ -126,7 +138,7 @@ def main():
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "metrics.json")
     with open(path, "w") as f:
         json.dump({"numbers": numbers(), "classes": classes(), "entities": entities(), "answers": answers(), "languages": languages,
-                   "rankings": rankings}, f, ensure_ascii=False, separators=(",", ":"))
+                   "rankings": rankings, "average_precision": average_precision()}, f, ensure_ascii=False, separators=(",", ":"))
         f.write("\n")
 
 

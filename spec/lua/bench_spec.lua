@@ -225,10 +225,10 @@ describe("recipes/bench.lua", function()
 
   for _, mode in ipairs { "f32", "static", "dynamic" } do
     it("measures a checkpoint, " .. mode, function()
-      local text, status = run(embedder .. " --seconds 0.05 --tokens 20 --batch 2 --threads 1 --json --mode " .. mode)
+      local text, status = run(embedder .. " --seconds 0.05 --tokens 20 --batch 2 --threads 1 --json --activations " .. mode)
       assert.are.equal(0, status, text)
       local r = cjson.decode(text)
-      assert.are.same({ mode, embedder, 2, 40, 1, 1 }, { r.mode, r.model, r.batch, r.tokens, r.batches, r.threads })
+      assert.are.same({ mode, embedder, 2, 40, 1, 1 }, { r.activations, r.model, r.batch, r.tokens, r.batches, r.threads })
       assert.is_true(r.time.batch.min > 0 and r.tokens_per_second > 0 and r.memory.weights > 0)
       assert.matches("inputs that differ have outputs that differ", r.check)
       assert.are.equal(mode ~= "f32", r.settings ~= nil)
@@ -276,7 +276,7 @@ describe("recipes/bench.lua", function()
   it("answers in lockstep", function()
     local ids, list = ffi.new("int32_t[6]", 5, 6, 7, 8, 9, 10), { { ids = { 5, 6, 7 } }, { ids = { 8, 9, 10 } } }
     local path, out = files.write(ffi.string(ids, 24)), files.write ""
-    local text, status = run(("%s --lockstep --batch 2 --tokens 3 --mode f32 --ids '%s'"):format(embedder, path),
+    local text, status = run(("%s --lockstep --batch 2 --tokens 3 --activations f32 --ids '%s'"):format(embedder, path),
       "go\\ngo\\nsave " .. out .. "\\n")
     assert.are.equal(0, status, text)
     local one, other = text:match "^ready\n(%d+%.%d+)\n(%d+%.%d+)\nsaved\n$"
@@ -284,14 +284,15 @@ describe("recipes/bench.lua", function()
     local model = perigee.load(embedder)
     local hidden = model:hidden(list)
     assert.are.equal(models.read(out), ffi.string(hidden:pointer(), 6 * 32 * 4))
-    text, status = run(("%s --lockstep --batch 1 --lengths %s --mode f32 --ids %s"):format(embedder, files.write "2\n4\n", path),
+    local lengths = files.write "2\n4\n"
+    text, status = run(("%s --lockstep --batch 1 --lengths %s --activations f32 --ids %s"):format(embedder, lengths, path),
       "go\\nsave " .. out .. "\\n")
     assert.are.equal(0, status, text)
     list = { { ids = { 5, 6 } }, { ids = { 7, 8, 9, 10 } } }
     hidden = model:hidden(list)
     assert.are.equal(models.read(out), ffi.string(hidden:pointer(), 6 * 32 * 4))
     model:release()
-    text, status = run(("%s --lockstep --batch 2 --tokens 3 --mode f32 --ids '%s'"):format(embedder, path), "stop\\n")
+    text, status = run(("%s --lockstep --batch 2 --tokens 3 --activations f32 --ids '%s'"):format(embedder, path), "stop\\n")
     assert.are.equal(1, status)
     assert.matches("expected a line 'go' or 'save PATH', got 'stop'", text, 1, true)
   end)
@@ -304,24 +305,27 @@ describe("recipes/bench.lua", function()
       ["/nowhere"] = "cannot open '/nowhere'",
       [embedder .. " --tokens 65"] = "--tokens is 65, expected at most 64, the positions that the model has",
       [embedder .. " --isa mmx"] = "--isa is 'mmx', expected one of ref, avx2, avxvnni, avx512vnni, amx, amx-model",
-      [embedder .. " --threads 257"] = "257 threads, expected 1 to 256",
-      [embedder .. " --threads 8192"] = "8192 threads, expected 1 to 256",
+      [embedder .. " --threads 257"] = "--threads is 257, expected an integer from 1 to 256",
+      [embedder .. " --threads x"] = "--threads is the string 'x', expected an integer from 1 to 256",
       [embedder .. " --threads 200 --instances 200"] = "200 instances of 200 threads need 40000 CPUs",
-      [embedder .. " --alpha 1.5"] = "alpha is 1.5, expected a number from 0 to 1",
-      [embedder .. " --alpha 0.5 --mode f32"] = "--alpha is for INT8: expected no --mode f32",
-      [embedder .. " --pages huge --mode f32"] = "--pages is for INT8: expected no --mode f32",
+      [embedder .. " --alpha 1.5"] = "--alpha is '1.5', expected a number from 0 to 1, or off",
+      [embedder .. " --alpha 0.5 --activations f32"] = "--alpha has no effect with --activations f32: it is for INT8",
+      [embedder .. " --pages huge --activations f32"] = "--pages has no effect with --activations",
       [embedder .. " --lengths /nowhere"] = "/nowhere: No such file or directory",
       [embedder .. " --lengths /dev/null"] = "/dev/null has no lengths",
       [embedder .. " --lengths " .. files.write "3\n65\n"] = "line 2: '65', expected a number of tokens from 1 to 64",
       [embedder .. " --lengths " .. files.write "3\nx\n"] = "line 2: 'x', expected a number of tokens from 1 to 64",
-      [embedder .. " --lengths /dev/null --tokens 3"] = "--lengths says how many tokens there are: expected no --tokens",
+      [embedder .. " --lengths /dev/null --tokens 3"] = "--tokens has no effect with --lengths",
       [embedder .. " --lockstep"] = "--lockstep and --ids need each other",
       [embedder .. " --ids /dev/null"] = "--lockstep and --ids need each other",
       [embedder .. " --lockstep --ids /nowhere"] = "/nowhere: No such file or directory",
       [embedder .. " --lockstep --ids " .. short] = "has 4 bytes, expected 256 for 64 int32",
-      [embedder .. " --lockstep --instances 2 --ids " .. short] = "--lockstep runs one process and prints what it is asked for",
-      [embedder .. " --lockstep --profile --ids " .. short] = "expected no --instances, --profile or --json",
-      [embedder .. " --profile --instances 1"] = "--profile is one process's: expected no --instances",
+      [embedder .. " --lockstep --instances 2 --ids " .. short] = "--instances has no effect with --lockstep",
+      [embedder .. " --lockstep --profile --ids " .. short] = "--profile has no effect with --lockstep",
+      [embedder .. " --lockstep --seconds 1 --ids " .. short] = "--seconds has no effect with --lockstep",
+      [embedder .. " --profile --instances 1"] = "--profile has no effect with --instances: it is one process's",
+      [embedder .. " --profile --json"] = "--profile has no effect with --json, which has the profile",
+      [embedder .. " --model other"] = "the model is '" .. embedder .. "' and --model is 'other': expected one of them",
     } do
       local text, status = run(words)
       assert.are.equal(1, status, text)
@@ -332,12 +336,12 @@ describe("recipes/bench.lua", function()
 
   it("refuses options that are none", function()
     for _, words in ipairs {
-      "--random gpt", "--mode int4", "--batch 0", "--batch 1.5", "--tokens x", "--seconds 0", "--alpha x", "--instances 0",
+      "--random gpt", "--activations int4", "--batch 0", "--batch 1.5", "--tokens x", "--seconds 0", "--alpha x", "--instances 0",
       "--speed 3",
     } do
       local text, status = run(embedder .. " " .. words)
       assert.is_true(status ~= 0, words)
-      assert.matches("Error: ", text, 1, true)
+      assert.matches("^error: [^\n]*%-%-%a+[^\n]*\n$", text)
     end
   end)
 end)

@@ -47,7 +47,7 @@ local function bash(script)
     cd '%s'
     export HOME=$PWD VICTIMS= REAL=$(command -v luajit); PATH=$PWD/bin:$PATH
     CLUSTER=%s/recipes/cluster
-    OPTIONS="--model %s/%s --vectors base64 --keep id --window 2"
+    OPTIONS="%s/%s --vectors base64 --keep id --window 2"
     %s]]):format(dir, top, top, models.path "embedder", script))
   local process = assert(io.popen(("timeout 200 bash '%s' 2>&1; echo \"status $?\""):format(path)))
   local text = process:read "*a"
@@ -115,8 +115,49 @@ describe("cluster", function()
   it("join.sh counts", function()
     local text, status = bash "head -n 5 want > out.1; head -n 7 want > out.2; $CLUSTER/join.sh 2 in out"
     assert.are.same({ "join.sh: in has 4000 lines, the parts have 12 answers\n", 1 }, { text, status })
-    assert.are.same({ "usage: join.sh N INPUT OUTPUT\n", 2 }, { bash "$CLUSTER/join.sh 0 in out" })
-    assert.are.same({ "usage: join.sh N INPUT OUTPUT\n", 2 }, { bash "$CLUSTER/join.sh many in out" })
+    assert.are.same({ "usage: join.sh N INPUT OUTPUT [OPTION OF pipe.lua...]\n", 2 }, { bash "$CLUSTER/join.sh 0 in out" })
+    assert.are.same({ "usage: join.sh N INPUT OUTPUT [OPTION OF pipe.lua...]\n", 2 }, { bash "$CLUSTER/join.sh many in out" })
+  end)
+
+  it("says how many lines have no answer, and fails if those are too many", function()
+    local text, status = bash [[
+      export PERIGEE_RECIPES=$CLUSTER/.. SLURM_ARRAY_TASK_ID
+      (head -n 3 in; echo bad; echo '{"a":{"line":1,"error":"x"},"text":1}'; tail -n 1 in) > some; echo >> some
+      for share in "" "--max-errors 0.7" "--max-errors=0.3"; do
+        for SLURM_ARRAY_TASK_ID in 1 2; do $CLUSTER/slurm.sh 2 some out $OPTIONS --keep id,a $share || break; done
+        $CLUSTER/join.sh 2 some out $OPTIONS $share; echo $?
+        ls -d out*; rm -f out*
+      done 2>&1]]
+    local said = 'join%.sh: 2 of 6 lines have no answer; the first: line 4:{"line":1,"error":"no valid JSON[^\n]*\n0\nout\n'
+    assert.equal(2, select(2, text:gsub(said, "")), text)
+    assert.matches("error: 2 of 3 lines have no answer, more than --max-errors 0.3 allows", text, 1, true)
+    assert.matches("join.sh: out.2 is not there yet\n1\n", text, 1, true)
+    assert.are.equal(0, status)
+    text = bash [[
+      rm -f out.*; head -n 3 want > out.1; echo '{"line":1,"error":"x"}' > out.2; head -n 4 in > some
+      $CLUSTER/join.sh 2 some out --max-errors 0.2; echo $?; ls -d out*; $CLUSTER/join.sh 2 some out --max-errors 0.25; echo $?
+      rm out; echo '{"id":1,"line":7,"error":"x \"y\""}' > out.1; head -n 1 in > some
+      $CLUSTER/join.sh 1 some out; echo $?; ls out*]]
+    local one = 'join.sh: 1 of %d lines have no answer; the first: line %s\n'
+    local refused = "join.sh: that is more than --max-errors allows (%s); out is not made, the parts stay\n1\n"
+    assert.are.equal(one:format(4, '4:{"line":1,"error":"x"}') .. refused:format "0.2" .. "out.1\nout.2\n"
+      .. one:format(4, '4:{"line":1,"error":"x"}') .. "0\n" .. one:format(1, '1:{"id":1,"line":7,"error":"x \\"y\\""}')
+      .. refused:format "not all lines" .. "out.1\n", text)
+  end)
+
+  it("a worker that cannot answer at all fails: nothing is taken for its answers", function()
+    if not parallel then
+      return pending "there is no GNU parallel"
+    end
+    local text, status = bash [[
+      export PERIGEE_ISA=other
+      PARALLEL="--jobs 2" $CLUSTER/parallel.sh 2 in out $OPTIONS; s=$?; ls out out.1 out.2; exit $s]]
+    assert.are.equal(2, status, text)
+    assert.matches("error: [^\n]*PERIGEE_ISA=other, expected", text)
+    assert.equal(3, select(2, text:gsub("cannot access 'out", "")))
+    text, status = bash "rm -f out*; $CLUSTER/shard.sh 1 2 in out $OPTIONS --vectors npy; s=$?; ls out* 2> /dev/null; exit $s"
+    assert.are.equal(2, status)
+    assert.matches("shard.sh: parts are joined line by line, and a .npy has no lines; expected --vectors base64", text, 1, true)
   end)
 
   it("does nothing where the whole is there, and leaves nothing behind", function()
@@ -137,6 +178,6 @@ describe("cluster", function()
     assert.matches("^parallel.sh: GNU parallel would replace what stands in braces", text)
     assert.are.equal(2, status)
     text, status = bash "$CLUSTER/parallel.sh 0 in out < /dev/null"
-    assert.are.same({ "usage: parallel.sh N INPUT OUTPUT [OPTION OF pipe.lua...]\n", 2 }, { text, status })
+    assert.are.same({ "usage: parallel.sh N INPUT OUTPUT [MODEL] [OPTION OF pipe.lua...]\n", 2 }, { text, status })
   end)
 end)

@@ -45,6 +45,15 @@ describe("metrics", function()
     end
   end)
 
+  it("average precision is scikit-learn's, ties included, of a weighted sample, too", function()
+    for _, case in ipairs(golden.average_precision) do
+      local score = metrics.average_precision(case.scores, case.labels)
+      assert.near(case.value, score(), EXACT)
+      assert.near(case.weighted, score(case.weights), EXACT)
+    end
+    assert.is_true(metrics.average_precision({ 1, 2 }, { 0, 0 })() ~= metrics.average_precision({ 1, 2 }, { 0, 0 })())
+  end)
+
   it("of classes are scikit-learn's, of a weighted sample, too", function()
     for _, case in ipairs(golden.classes) do
       local scorers = {
@@ -191,13 +200,43 @@ describe("labelled files", function()
     assert.are.same({ "label", { { "a", "b" }, { "d", "e" } }, { "x", "y" } }, { set.kind, set.texts, set.labels })
     set = read(text, { text = "other", label = "id" })
     assert.are.same({ { "c", "f" }, { "1", "2" } }, { set.texts, set.labels })
-    set = read("u\tv\tw\tx\ty\n1\t2\t3\t4\t5\n", { text = 3, label = 1 })
-    assert.are.same({ { "w", "3" }, { "u", "1" } }, { set.texts, set.labels })
+    set = read("u\tv\tw\tx\ty\nz\t2\t3\t4\t5\n", { text = 3, label = 1 })
+    assert.are.same({ { "w", "3" }, { "u", "z" } }, { set.texts, set.labels })
     assert.are.equal(1, read("premise\thypothesis\tgold_label\na\tb\t-\nc\td\tneutral\n").skipped)
-    assert.error_matches(function() read(text, { label = "z" }) end, "line 1: there is no column 'z' %(%-%-label%), only 'id', ")
-    assert.error_matches(function() read("a\tb\n", { label = 3 }) end,
+    assert.error_matches(function() read(text, { label = "z" }) end, "line 1: there is no column 'z' %(label%), only 'id', ")
+    assert.error_matches(function() read("a\tb\n", { label = 3, called = "--" }) end,
       "%-%-label is 3, expected the number of a column, 1 to 2")
     assert.error_matches(function() read "text\tlabel\na\tb\tc\n" end, "line 2: has 3 fields, expected 2, the header's columns")
+  end)
+
+  it("have a header also where columns are given by number", function()
+    local by_number = { text = 1, label = 2 }
+    for text, labels in pairs {
+      ["phrase\tstars\na\t1\nb\t2\n"] = { "1", "2" }, -- the label is a number below
+      ["Sentence\tstars\na\tx\nb\ty\n"] = { "x", "y" }, -- a known name in a column that was given
+      ["a\tx\nb\ty\n"] = { "x", "y" }, ["a\t1\nb\t2\n"] = { "1", "2" }, -- none
+    } do
+      local set = read(text, by_number)
+      assert.are.same({ { "a", "b" }, labels }, { set.texts, set.labels })
+    end
+    assert.are.same({ "b" }, read("a\tx\nb\ty\n", { text = 1, label = 2, header = true }).texts)
+    assert.are.same({ "b" }, read("a\tx\nb\ty\n", { header = true }).texts)
+    assert.error_matches(function() read("phrase\tstars\na\t1\nb\t2\n", { called = "--" }) end,
+      "line 1: looks like a header, but none of its names is known: 'phrase', 'stars'; %-%-text, %-%-pair and %-%-label name ")
+    assert.error_matches(function() read "one\ttwo\tthree\tfour\tfive\na\tb\tc\td\te\n" end,
+      "line 1: has 5 tab%-separated fields: 'one', 'two', 'three', 'four', 'five'; expected text TAB label")
+  end)
+
+  it("take no option that has no effect on their form", function()
+    for text, option in pairs {
+      ["a\tO\nb\tB-X\n\na\tO\n"] = "label", ['{"question":"q","context":"c","answers":["c"]}\n'] = "label",
+      ["DESC:def What?\nDESC:def Who?\n"] = "text", ["a\tx\n"] = "part", ['{"text":"a","label":"x"}\n'] = "header",
+    } do
+      local value = option == "header" or "x"
+      assert.error_matches(function() read(text, { [option] = value, called = "--" }) end,
+        "%-%-" .. option .. " has no effect on a file of this form")
+    end
+    assert.error_matches(function() evaluate.read {} end, "no path is given")
   end)
 
   it("of commas are quoted as RFC 4180 says", function()
@@ -229,7 +268,7 @@ describe("labelled files", function()
     assert.are.same({ 3, "score" }, { #set.texts, set.kind })
     assert.error_matches(function() read(lines .. "{\n") end, "line 3: expected a JSON object, found '{'")
     assert.error_matches(function() read '{"text": 1, "label": "x"}\n' end, "line 1: text is 1, expected a text")
-    assert.error_matches(function() read '{"label": "x"}\n' end, "line 1: there is no text among 'label'; %-%-text names it")
+    assert.error_matches(function() read '{"label": "x"}\n' end, "line 1: there is no text among 'label'; text names it")
   end)
 
   it("of questions have contexts and references", function()
@@ -327,8 +366,8 @@ describe("labelled files", function()
   end)
 
   it("that are none of these are an error with file and line", function()
-    assert.error_matches(function() read "just text\n" end, "line 1: has 1 tab%-separated fields, expected text TAB label")
-    assert.error_matches(function() read "a\t\n" end, "line 1: has 2 tab%-separated fields, the last one empty, expected")
+    assert.error_matches(function() read "just text\n" end, "line 1: has 1 tab%-separated fields: 'just text'; expected text TAB")
+    assert.error_matches(function() read "a\t\n" end, "has 2 tab%-separated fields, the last one empty: 'a', ''; expected")
     assert.error_matches(function() read "a\tb\t1\nc\td\n" end, "line 2: has 2 fields, expected text, text, label or score")
     assert.error_matches(function() read "a\tb\t1\nc\td\tx\n" end, "line 2: expected a score as in the lines before, found 'x'")
     for text, said in pairs {
@@ -510,9 +549,10 @@ describe("evaluation", function()
       { "chunk", 0, "is 0, expected an integer of at least 1" }, { "chunk", 0 / 0, "is nan, expected an integer" },
       { "resamples", -1, "is -1, expected an integer of at least 0" }, { "resamples", "x", "is the string 'x', expected an" },
       { "seed", 1.5, "is 1.5, expected an integer" }, { "level", 1.5, "is 1.5, expected a number from 0 to 1" },
-      { "level", 0 / 0, "is nan, expected a number from 0 to 1" }, { "language", 1, "is 1, expected a text" },
-      { "strict", "yes", "is the string 'yes', expected true or false" },
-      { "labels", "yes", "is the string 'yes', expected a list" },
+      { "level", 0 / 0, "is nan, expected a number from 0 to 1" }, { "task", "of", "is the string 'of', expected one of" },
+      { "language", "de", "has no effect with the task classify, only with qa" },
+      { "strict", true, "has no effect with the task classify, only with ner" },
+      { "prompt", "x", "has no effect with the task classify, only with embed" },
     } do
       local name, value, said = unpack(case)
       for _, of in ipairs { "compare", "check", "run" } do
@@ -521,6 +561,44 @@ describe("evaluation", function()
         assert.matches(("evaluate.%s: %s %s"):format(of, name, said), message, 1, true)
       end
     end
+  end)
+
+  it("by a task's options that are none is an error that names them", function()
+    local model = fake("embed", nil, {})
+    for _, case in ipairs {
+      { "qa", "language", 1, "is 1, expected a text" }, { "qa", "tokens", 1, "is 1, expected an integer of at least 2" },
+      { "ner", "strict", "yes", "is the string 'yes', expected true or false" },
+      { "ner", "aggregation", "none", "is the string 'none', expected one of average, first, max" },
+      { "zeroshot", "labels", "yes", "is the string 'yes', expected a list" },
+    } do
+      local task, name, value, said = unpack(case)
+      local set = { path = "p", kind = "label", texts = { "a" }, labels = { "x" } }
+      local ok, message = pcall(evaluate.run, model, set, { task = task, [name] = value })
+      assert.is_false(ok)
+      assert.matches(("evaluate.run: %s %s"):format(name, said), message, 1, true)
+    end
+  end)
+
+  it("of a classifier as a regression is refused", function()
+    local set = evaluate.read(files.write "a\tb\t0.5\nc\td\t1\n")
+    local model = fake("classify", "single_label_classification", {})
+    assert.error_matches(function() evaluate.run(model, set, { task = "regression" }) end,
+      "regression: the model is a classifier with 2 labels %(no, yes%), expected one that gives a number")
+  end)
+
+  it("of pairs with labels 0 and 1 is average precision", function()
+    local model = fake("embed", nil, { a = { 1, 0 }, b = { 1, 0.1 }, c = { 0, 1 }, d = { 0.1, 1 } })
+    local result = evaluate.run(model, evaluate.read(files.write "a\tb\t1\na\td\t0\nc\td\t0\na\tc\t1\n"))
+    assert.are.same({ "average precision", "Spearman" }, { result.metric, result.scores[2].metric })
+    assert.near((1 / 2 + 2 / 4) / 2, result.value, 1e-6) -- "a b" and "c d" have one cosine; then come "a d" and "a c"
+    function model.rerank(_, query)
+      return query == "q" and { { index = 2, score = 0.9 }, { index = 1, score = 0.5 } } or { { index = 1, score = 1 } }
+    end
+    local set = { path = "p", kind = "score", texts = { { "q", "a" }, { "q", "b" }, { "r", "c" } }, labels = { 1, 0, 0 } }
+    local scores = evaluate.run(model, set, { task = "rerank" }).scores
+    assert.are.same({ metric = "mean average precision", value = 1 / 4 }, scores[3])
+    set.labels[1] = 2
+    assert.is_nil(evaluate.run(model, set, { task = "rerank" }).scores[3])
   end)
 
   it("of several models has differences, intervals and changed answers", function()

@@ -94,7 +94,7 @@ describe("make install", function()
     for _, name in ipairs { "alpha", "as_distilbert", "bench", "bert_dynamic", "register_model", "repl" } do
       assert.matches("Usage: " .. name, succeeds(recipe:format(name, "--help")), 1, true)
     end
-    assert.are.same({ "usage: parallel.sh N INPUT OUTPUT [OPTION OF pipe.lua...]\n", 2 },
+    assert.are.same({ "usage: parallel.sh N INPUT OUTPUT [MODEL] [OPTION OF pipe.lua...]\n", 2 },
       { run(quoted .. "/share/perigee/recipes/cluster/parallel.sh") })
   end)
 
@@ -172,7 +172,7 @@ describe("an installed Perigee", function()
     assert.are.same({ (perigee "--help"), 2 }, { perigee "" })
     local text, status = run("PERIGEE_LIB=/nowhere " .. program .. " --version")
     assert.are.equal(2, status)
-    assert.matches("^perigee: libperigee.so was not found", text)
+    assert.matches("^perigee: PERIGEE_LIB is '/nowhere', which cannot be loaded", text)
   end)
 
   it("is the same command in the source tree", function()

@@ -14,7 +14,8 @@ local limit = 200 + 4 * kills -- seconds
 local function bash(script)
   local path = files.write(([[
     export DIR='%s'; cd "$DIR"
-    PIPE="luajit %s/recipes/pipe.lua --model %s/%s --threads 1"
+    export PERIGEE_THREADS=1
+    PIPE="luajit %s/recipes/pipe.lua %s/%s"
     EMBED="$PIPE --task embed --vectors base64"
     %s]]):format(dir, top, top, models.path "embedder", script))
   local process = assert(io.popen(("timeout %d bash '%s' 2>&1; echo \"status $?\""):format(limit, path)))
@@ -139,7 +140,7 @@ describe("pipe", function()
       '{"text":"good"}', "", '{"text":"x"', '{"text":"\255"}', '{"id":6}', '{"text":["a"]}',
       '{"text":"' .. ("x"):rep(300) .. '"}', '{"text":"good"}\0', '{"text":"good"}',
     }, "\n"))
-    local text, status = bash "$EMBED --longest 200 --keep id < in"
+    local text, status = bash "$EMBED --max-bytes 200 --keep id < in"
     assert.are.equal(0, status, text)
     local list, errors = lines_of(text), {}
     for i, line in ipairs(list) do
@@ -160,10 +161,10 @@ describe("pipe", function()
 
   it("stops at the first such line if told so, after the answers before it", function()
     put("in", texts(10) .. "bad\n" .. texts(10))
-    local text, status = bash "$EMBED --strict < in 2> err; s=$?; cat err >&2; exit $s"
+    local text, status = bash "$EMBED --max-errors 0 < in 2> err; s=$?; cat err >&2; exit $s"
     assert.are.equal(1, status)
-    assert.matches("error: line 11: no valid JSON", text, 1, true)
-    assert.are.equal(11, #lines_of(text))
+    assert.matches("error: 1 of 11 lines have no answer, more than --max-errors 0 allows; the first: line 11", text, 1, true)
+    assert.are.equal(12, #lines_of(text))
   end)
 
   it("says what was cut off, or refuses it", function()
@@ -182,7 +183,7 @@ describe("pipe", function()
     local classify = ("PIPE=\"luajit %s/recipes/pipe.lua --model %s\"\n"):format(top, top .. "/" .. models.path "pairs")
     local list = lines_of((bash(classify .. [[
       $PIPE --scores --text a --pair b < in
-      $PIPE --lines --pair yes < in.tsv 2> /dev/null]])))
+      $PIPE --lines --pairs < in.tsv 2> /dev/null]])))
     local want = model:classify { { "a text", "its pair" } }[1]
     local got = cjson.decode(list[1]).result
     assert.are.equal(want.label, got.label)
@@ -378,7 +379,7 @@ describe("pipe", function()
         done
         head -n 1 want > first; (cat first; tail -n 1 want) > out.part
         $EMBED --keep id --input in --output out --resume
-        for changed in "--input in" "--keep id --input in --as v" "--keep id --input in --vectors list"; do
+        for changed in "--input in" "--keep id --input in --as v" "--keep id --input in --dimensions 4"; do
           cp first out.part; $EMBED $changed --output out --resume; cmp first out.part
         done
         $PIPE --vectors npy --input in --output v; mv v v.part; $EMBED --input in --output v --resume]]
@@ -404,8 +405,9 @@ describe("pipe", function()
       put("in", texts(40))
       perigee.load(models.path "embedder"):save(dir .. "/fp32")
       local text, status = bash [[
-        for options in "--activations f32" "--model fp32"; do
-          F32="$EMBED $options --input in --output out --resume"
+        EMBED="luajit ${PIPE#luajit } --activations f32"
+        for model in "$EMBED" "${PIPE%% *} $(echo $PIPE | cut -d' ' -f2) fp32"; do
+          F32="$model --task embed --vectors base64 --input in --output out --resume"
           $F32; mv out want
           head -n 7 want > out.part; $F32 --window 3 --threads 2; cmp out want; rm out
           (head -n 7 want; tail -n 1 want) > out.part; $F32
@@ -434,26 +436,136 @@ describe("pipe", function()
     assert.matches("^0 lines, 0 a second, 0.0 %%, %-\n2000 lines, %d+ a second\n$", text)
   end)
 
-  it("refuses options that go ill together, with one line", function()
+  it("refuses options that go ill together or have no effect, with one line", function()
     put("in", "{}\n")
+    q:save(dir .. "/model")
     for words, why in pairs {
       ["--resume"] = "--resume goes on with a file: expected --output",
       ["--vectors npy"] = "--vectors npy needs a file: expected --output",
-      ["--lines --keep id"] = "--keep is for fields, which --lines has none of",
+      ["--vectors npy --output v --keep id"] = "--keep has no effect with --vectors npy",
+      ["--lines --keep id"] = "--keep has no effect with --lines", ["--lines --text a"] = "--text has no effect with --lines",
+      ["--pairs"] = "--pairs has no effect without --lines", ["--task ner --pair b"] = "--pair has no effect with the task ner",
+      ["--task qa --vectors npy --output v"] = "--vectors has no effect with the task qa, only with embed",
+      ["--task qa --scores"] = "--scores has no effect with the task qa, only with classify",
+      ["--progress --quiet"] = "--progress and --quiet exclude each other",
       ["--keep id,result"] = "--keep result: that field is written here",
-      ["--task embed --top-k 2"] = "--top-k is an option of classify, fill-mask, qa, rerank, zeroshot, not of embed",
-      ["--task embed --dimensions 0"] = "embed: dimensions is 0, expected an integer of at least 1",
+      ["--task embed --top-k 2"] = "--top-k has no effect with the task embed, only with classify, fill-mask, qa,",
+      ["--task embed --dimensions 0"] = "--dimensions is 0, expected an integer of at least 1",
+      ["--task embed --long no"] = "--long is the string 'no', expected one of error, truncate, windows",
       ["--task classify --scores --top-k 2"] = "--scores is of answers of one label",
       ["--task zeroshot"] = "--task zeroshot chooses among labels: expected --labels a,b",
+      ["--task sing"] = "--task is the string 'sing', expected one of classify, embed",
       ["--as error"] = "--as is error, which is written already",
+      ["--window 0"] = "--window is 0, expected an integer of at least 1",
+      ["--window x"] = "--window is the string 'x', expected an integer of at least 1",
+      ["--max-errors 2"] = "--max-errors is 2, expected a number from 0 to 1", ["--windw 2"] = "unknown option '--windw'",
+      ["--window 2 --window 3"] = "--window is given 2 times, expected once",
       ["--input nowhere"] = "cannot read 'nowhere': No such file or directory",
       ["--task classify"] = "classifier",
-      ["--model /nowhere"] = "/nowhere",
+      ["--model /nowhere"] = "expected one of them",
+      ["--samples 4"] = "--samples has no effect without --calibration",
+      ["--activations f32 --calibration in"] = "--calibration has no effect with --activations f32",
     } do
       local text, status = bash("$PIPE " .. words .. " < in")
-      assert.are.equal(1, status, text)
+      assert.are.equal(1, status, words .. text)
       assert.matches(why, text, 1, true)
       assert.matches("^error: [^\n]*\n", text)
     end
+    local of_artifact = "luajit %s/recipes/pipe.lua model %s < in"
+    for words, why in pairs {
+      ["--activations static"] = "--activations has no effect on an artifact", ["--samples 4"] = "--samples has no effect on an",
+      ["--max-tokens 9"] = "--max-tokens has no effect on an", ["--strict-files"] = "--strict-files has no effect on an artifact",
+    } do
+      local text, status = bash(of_artifact:format(top, words))
+      assert.are.equal(1, status, text)
+      assert.matches(why, text, 1, true)
+    end
+  end)
+
+  it("says what is wrong with a model that is none", function()
+    local text, status = bash(([[mkdir empty; for model in empty nowhere; do
+      luajit %s/recipes/pipe.lua $model < /dev/null && exit; done; exit 1]]):format(top))
+    assert.are.equal(1, status)
+    assert.matches("error: 'empty' is not a checkpoint: it has no config.json", text, 1, true)
+    assert.matches("error: cannot open 'nowhere': No such file or directory", text, 1, true)
+  end)
+
+  it("ends at once, with nothing written, where no line could be answered, whatever the task, without input too", function()
+    put("in", texts(3))
+    q:save(dir .. "/embedder")
+    local run = ("luajit %s/recipes/pipe.lua"):format(top)
+    for _, case in ipairs {
+      { "embedder", "embed" }, { "pairs", "classify" }, { "qa", "qa" }, { "ner", "ner" }, { "cross", "rerank" },
+      { "nli", "zeroshot --labels a,b" }, { "mlm", "fill-mask" },
+    } do
+      local name, task = case[1], case[2]
+      if name ~= "embedder" then
+        local folder = name == "pairs" and models.path "pairs" or "spec/golden/tasks/" .. name
+        perigee.load(folder):quantize({ activations = "dynamic" }):save(dir .. "/" .. name)
+      end
+      for _, setting in ipairs { "PERIGEE_ISA=other", name == "embedder" and "PERIGEE_THREADS=0" or nil } do
+        local command = ("%s %s %s --task %s "):format(setting, run, name, task)
+        local text, status = bash(command .. "< in; " .. command .. "--output out < /dev/null; s=$?; ls out; exit $s")
+        assert.are.equal(1, status, text)
+        assert.are.equal(2, select(2, text:gsub("error: [^\n]*" .. setting .. "[^\n]*\n", "")), text)
+        assert.matches("cannot access 'out'", text, 1, true)
+        assert.is_nil(text:find '"error"', text)
+      end
+    end
+    local text, status = bash "(ulimit -v 60000; $EMBED < in)"
+    assert.is_true(status ~= 0 and not text:find "result", text)
+  end)
+
+  describe("whose lines have no answer", function()
+    local bad = ("{}\n"):rep(300)
+
+    it("ends after 256 of them in a row, and again when it is resumed", function()
+      put("in", texts(10) .. bad .. texts(10))
+      local said = "error: 256 of 266 lines have no answer, the last 256 lines in a row; with %-%-max%-errors 1 it goes on; "
+        .. "the first: line 1?1: field \"text\" is missing\n"
+      local run = "$EMBED --input in --output out"
+      local text, status = bash(run .. "; " .. run .. " --resume; s=$?; wc -l < out.part; exit $s")
+      assert.are.equal(1, status)
+      assert.matches("^" .. said .. "error: 256 of 266 lines .*; the first: line 266: field \"text\" is missing\n266\n$", text)
+      text, status = bash "$EMBED --input in --output out --resume --max-errors 1; wc -l < out"
+      assert.are.equal(0, status)
+      assert.matches("^pipe: 45 of 55 lines have no answer; the first: line 266: [^\n]*\n320\n$", text)
+    end)
+
+    it("ends if all of a short input are such", function()
+      put("in", "bad\n{}\n")
+      local text, status = bash "$EMBED < in 2> err; s=$?; cat err >&2; exit $s"
+      assert.are.equal(1, status)
+      assert.matches("error: 2 of 2 lines have no answer, all there are; with --max-errors 1 that is no failure; the first",
+        text, 1, true)
+      text, status = bash "$EMBED --max-errors 1 < in && $EMBED < /dev/null"
+      assert.are.equal(0, status, text)
+    end)
+
+    it("ends by the share of them, at the end or after 256 lines, resumed too", function()
+      put("in", texts(18) .. "bad\n" .. texts(1))
+      assert.are.equal(0, (select(2, bash "$EMBED --max-errors 0.05 < in")))
+      local run = "$EMBED --max-errors 0.04 --input in --output out --resume; "
+      local text, status = bash(run .. run .. "s=$?; ls out; exit $s")
+      assert.are.equal(1, status)
+      assert.matches("error: 1 of 20 lines have no answer, more than --max-errors 0.04 allows; the first: line 19", text, 1, true)
+      assert.matches("error: 1 of 20 lines have no answer, more than --max-errors 0.04 allows\n", text, 1, true)
+      put("in", texts(230) .. ("bad\n"):rep(30) .. texts(1000))
+      text, status = bash "$EMBED --max-errors 0.1 --window 16 < in | wc -l; exit ${PIPESTATUS[0]}"
+      assert.are.equal(1, status)
+      assert.matches("error: 26 of 256 lines have no answer, more than --max-errors 0.1 allows", text, 1, true)
+      run = "$PIPE --vectors npy --max-errors 0.01 --input in --output v"
+      text, status = bash(run .. "; " .. run .. " --resume 2>&1 | tail -n 1; exit ${PIPESTATUS[0]}")
+      assert.are.equal(1, status)
+      assert.matches("error: 26 of 256 lines have no answer, more than --max-errors 0.01 allows; the first: line 256: no valid",
+        text, 1, true)
+    end)
+
+    it("counts by no field that was kept", function()
+      put("in", ('{"a":{"line":1,"error":"x"},"b":",\\"line\\":1,\\"error\\":\\"","text":"t"}\n'):rep(300))
+      local run = "$EMBED --max-errors 0 --keep a,b --input in --output out --resume"
+      local text, status = bash(run .. "; head -n 280 out > out.part; rm out; " .. run .. "; wc -l < out")
+      assert.are.same({ "300\n", 0 }, { text, status })
+    end)
   end)
 end)

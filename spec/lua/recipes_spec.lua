@@ -24,6 +24,17 @@ local function run(recipe, ...)
   return output, tonumber(status)
 end
 
+-- The same with words as a shell has them. environment: assignments.
+local function run_words(recipe, words, environment)
+  local command = ("cd / && %s luajit '%s/recipes/%s.lua' %s 2>&1; echo \"status $?\""):format(environment or "", top, recipe,
+    words)
+  local process = assert(io.popen(command))
+  local text = process:read "*a"
+  process:close()
+  local output, status = text:match "^(.*)status (%d+)\n$"
+  return output, tonumber(status)
+end
+
 local embedder, pairs_model = top .. "/" .. models.path "embedder", top .. "/" .. models.path "pairs"
 
 describe("recipes", function()
@@ -153,18 +164,64 @@ describe("recipes", function()
     assert.matches('symmetric = false, per = "sequence"', text, 1, true)
   end)
 
-  it("refuse numbers that are none of an option", function()
-    for option, range in pairs { alpha = "a number from 0 to 1, or off", seconds = "seconds, a number of at least 0" } do
-      local text, status = run("bert_static", "--" .. option .. "=-1.5")
-      assert.is_true(status ~= 0, text)
-      assert.matches(("Error: expected %s, got -1.5\n"):format(range), text, 1, true)
+  it("say of an option that is none its name, what was given and what is expected", function()
+    for words, said in pairs {
+      ["--alpha=-1.5"] = "--alpha is '-1.5', expected a number from 0 to 1, or off", ["--alpha x"] = "--alpha is 'x', expected a",
+      ["--seconds=-1.5"] = "--seconds is -1.5, expected a number from 0 to", ["--seconds x"] = "--seconds is the string 'x', ",
+      ["--samples abc"] = "--samples is the string 'abc', expected an integer of at least 1",
+      ["--samples 0"] = "--samples is 0, expected an integer of at least 1", ["--samples 1.5"] = "--samples is 1.5, expected an",
+      ["--max-tokens 1"] = "--max-tokens is 1, expected an integer of at least 2",
+      ["--threads 0"] = "--threads is 0, expected an integer from 1 to 256", ["--threads nan"] = "--threads is nan, expected an",
+      ["--weights column"] = "--weights is the string 'column', expected one of row, tensor",
+      ["--modle x"] = "unknown option '--modle'. Did you mean '--model'?", ["--alpha"] = "option '--alpha' requires an argument",
+      ["--alpha 0.5 --alpha 0.6"] = "--alpha is given 2 times, expected once", ["a b"] = "too many arguments",
+      ["x --model y"] = "the model is 'x' and --model is 'y': expected one of them", ["--skip ,"] = "--skip is ','",
+      ["--symmetric --asymmetric"] = "--symmetric and --asymmetric exclude each other",
+      ["--text 2"] = "--text has no effect without --eval",
+      ["--calibration-text 2"] = "--calibration-text has no effect without --calibration",
+    } do
+      local text, status = run_words("bert_static", words)
+      assert.are.equal(1, status, text)
+      assert.matches(said, text, 1, true)
+      assert.matches("^error: [^\n]*\n$", text)
+    end
+    for words, said in pairs {
+      ["--no-calibration --alpha 0.9"] = "--alpha 0.9 has no effect with --no-calibration: smoothing needs statistics",
+      ["--no-calibration --samples 9"] = "--samples has no effect with --no-calibration",
+      ["--per text"] = "--per is the string 'text', expected one of sequence, token",
+    } do
+      local text, status = run_words("bert_dynamic", words)
+      assert.are.equal(1, status, text)
+      assert.matches(said, text, 1, true)
+    end
+    for recipe, words in pairs { repl = "x --samples 4", linear_by_hand = "x", alpha = "--activations f32", inspect = "" } do
+      local text, status = run_words(recipe, words)
+      assert.are.equal(recipe == "inspect" and 2 or 1, status, text)
+      assert.matches("^error: [^\n]*\n$", text)
+    end
+  end)
+
+  it("end with one line and status 1 where there is no library, or another one", function()
+    for lib, said in pairs {
+      ["/nowhere"] = "/nowhere", [top .. "/README.md"] = "README.md: ", ["libm.so.6"] = "libm.so.6",
+    } do
+      for _, recipe in ipairs {
+        "alpha", "as_distilbert", "bench", "bert_dynamic", "bert_static", "distilbert_static", "evaluate", "inspect",
+        "linear_by_hand", "pipe", "register_model", "repl", "xlmr_dynamic",
+      } do
+        local text, status = run_words(recipe, "< /dev/null", "PERIGEE_LIB=" .. lib)
+        assert.are.equal(1, status, text)
+        assert.matches("^error: [^\n]*\n$", text)
+        assert.matches(said, text, 1, true)
+      end
     end
   end)
 
   it("end with one line and status 1 when something is wrong", function()
     for _, case in ipairs {
       { { "--model", "/nowhere" }, "/nowhere" },
-      { { "--model", embedder, "--calibration", "/nowhere" }, "/nowhere: No such file or directory" },
+      { { "--model", embedder, "--calibration", "/nowhere" }, "cannot open '/nowhere': No such file or directory" },
+      { { embedder, "--save", "/nowhere/x", "--samples", "4" }, "/nowhere/x" },
       { { "--model", embedder, "--max-tokens", "9000" }, "max_tokens is 9000, expected an integer from 2 to 64" },
       { { "--model", embedder, "--skip", "encoder.layr.*" }, 'skip pattern "encoder.layr.*" matches no linear' },
     } do
@@ -183,25 +240,21 @@ describe("recipes", function()
     assert.matches("^error: what is printed cannot be written: No space left on device\nstatus 1", text)
   end)
 
-  it("refuse options that are none", function()
-    for _, words in ipairs { { "--alpha", "x" }, { "--samples", "0" }, { "--weights", "column" }, { "--modle", "x" } } do
-      local text, status = run("bert_static", "--model", embedder, unpack(words))
-      assert.is_true(status ~= 0, text)
-      assert.matches("Error: ", text, 1, true)
-    end
-  end)
-
   it("have help", function()
-    for _, recipe in ipairs { "bert_static", "bert_dynamic", "alpha", "evaluate" } do
-      local text, status = run(recipe, "--help")
+    for _, recipe in ipairs { "bert_static", "bert_dynamic", "alpha", "evaluate", "pipe", "repl", "bench" } do
+      local text, status = run_words(recipe, "--help")
       assert.are.equal(0, status)
       assert.matches("Usage: " .. recipe, text, 1, true)
-      assert.matches("--calibration", text, 1, true)
+      text = text:gsub("%s+", " ")
+      if recipe ~= "bench" then
+        assert.matches("%-%-samples <samples> How many inputs to calibrate on%. Default: 256 ", text)
+      end
+      assert.matches("%-%-threads <threads> Threads%. Default: PERIGEE_THREADS, or one for each physical core", text)
     end
   end)
 
   it("alpha compares alphas after one calibration", function()
-    local text, status = run("alpha", "--model", embedder, "--samples", "8", "--activations", "dynamic", "--symmetric", "no")
+    local text, status = run("alpha", "--model", embedder, "--samples", "8", "--activations", "dynamic", "--asymmetric")
     assert.are.equal(0, status, text)
     for _, word in ipairs { "dynamic activations, asymmetric", "FP32: Spearman", "alpha off ", "alpha 0.6 ", "alpha 1 " } do
       assert.matches(word, text, 1, true)
@@ -233,7 +286,8 @@ describe("recipes", function()
     local file = files.write "x\tone text\t1.5\nanother text\ty\t1.5\n"
     local more = files.folder { ["\255.tsv"] = "x\tone text\nthird\tfourth\n" } .. "/\255.tsv"
     local text, status = run("evaluate", embedder, "embed", file, "--text", "1", "--pair", "2", "--label", "3",
-      "--mode", "static", "--mode", "fp32", "--calibration", more, "--settings", '{ observer = "mse" }', "--alpha", "off",
+      "--activations", "static,f32", "--calibration", more, "--calibration-text", "1", "--calibration-pair", "2",
+      "--settings", '{ observer = "mse" }', "--alpha", "off",
       "--json")
     assert.are.equal(0, status, text)
     local result = cjson.decode(text)
@@ -250,13 +304,69 @@ describe("recipes", function()
       { { "/nowhere", "embed", labelled }, "/nowhere" },
       { { embedder, "embed", labelled, "--calibration", labelled }, "all of it is what the model is judged by" },
       { { pairs_model, "ner", files.write "a\tO\n" }, "this checkpoint has a head for" },
-      { { "/nowhere", "embed", labelled, "--alpha", "0.5" }, "an artifact is judged as it is" },
+      { { "/nowhere", "embed", labelled, "--alpha", "0.5" }, "--alpha has no effect on an artifact" },
+      { { "/nowhere", "embed", labelled, "--activations", "static" }, "--activations has no effect on an artifact" },
+      { { "/nowhere", "embed", labelled, "--calibration", "no" }, "--calibration has no effect on an artifact" },
+      { { "/nowhere", "embed", labelled, "--skip", "no" }, "--skip has no effect on an artifact" },
+      { { embedder, "embed", labelled, "--activations", "f32", "--samples", "4" }, "--samples has no effect with --activations" },
+      { { embedder, "embed", labelled, "--activations", "f32", "--seed", "4" }, "--seed has no effect on one model" },
+      { { embedder, "embed", labelled, "--language", "de" }, "--language has no effect with the task embed, only with qa" },
+      { { embedder, "embed", labelled, "--part", "x" }, "--part has no effect on a file of this form" },
+      { { embedder, "embed", labelled, "--settings", "{" }, "--settings is '{', expected a Lua table" },
+      { { embedder, "embed", labelled, "--settings", "{ alpha = 1 }", "--alpha", "1" }, "--settings has alpha" },
+      { { embedder, "embed", labelled, "--label", "9" }, "--label is 9, expected the number of a column, 1 to 2" },
+      { { embedder, "embed", labelled, "--calibration", labelled, "--calibration-text", "z" }, "'z' (--calibration-text), only" },
+      { { embedder, "embde", labelled }, "the task is 'embde', expected one of classify, embed" },
+      { { embedder, "embed" }, "there is no labelled file" }, { {}, "the task is missing" },
+      { { "--model", "x", embedder, "embed", labelled }, "expected one of them" },
+      { { pairs_model, "regression", files.write "a\tb\t0.5\n" }, "regression: the model is a classifier with 3 labels" },
+      { { files.folder {}, "embed", labelled }, "is not a checkpoint: it has no config.json" },
     } do
       local text, status = run("evaluate", unpack(case[1]))
       assert.are.equal(1, status, text)
       assert.matches(case[2], text, 1, true)
       assert.matches("^error: [^\n]*\n$", text)
     end
+  end)
+
+  it("evaluate has columns of its own for calibration, and skips a header where columns are numbers", function()
+    local labelled = files.write "one\ttwo\nx\tone text\ny\tanother text\n"
+    local calibration = files.write "a\tb\n1\tsome text\n2\tsome other text\n"
+    local text, status = run("evaluate", "--model", embedder, "embed", labelled, "--text", "2", "--label", "1", "--header",
+      "--calibration", calibration, "--calibration-text", "b", "--activations", "f32", "--activations", "dynamic", "--json")
+    assert.are.equal(0, status, text)
+    local result = cjson.decode(text)
+    assert.are.same({ 2, 2 }, { result.n, #result.runs })
+    assert.matches("^2 of 2 inputs of ", result.calibration)
+  end)
+
+  it("bert_static takes the columns that its errors name, saves, and says what to run next", function()
+    local labelled = files.write "u\tv\tw\tx\n1\ta\tb\tc\n2\td\te\tf\n"
+    local text, status = run("bert_static", embedder, "--samples", "4", "--eval", labelled)
+    assert.are.equal(1, status)
+    assert.matches("has 4 tab-separated fields: 'u', 'v', 'w', 'x'; expected", text, 1, true)
+    assert.matches("--text, --pair and --label say which columns they are", text, 1, true)
+    local artifact = files.folder {} .. "/m.safetensors"
+    text, status = run("bert_static", embedder, "--samples", "4", "--eval", labelled, "--text", "v", "--pair", "w", "--label",
+      "u", "--save", artifact)
+    assert.are.equal(0, status, text)
+    assert.matches("Spearman on " .. labelled .. " (2)", text, 1, true)
+    for _, row in ipairs { "packed weights", "embedding tables", "runs", "file" } do
+      assert.matches("\n  " .. row .. " +%d+%.%d MB +%d+%.%d MB", text)
+    end
+    local next_ones = text:match "\nnext:\n(.*)$"
+    assert.matches("pipe.lua " .. artifact .. " --lines", next_ones, 1, true)
+    assert.matches("repl.lua " .. embedder, next_ones, 1, true)
+    assert.matches("evaluate.lua " .. embedder .. " embed " .. labelled, next_ones, 1, true)
+    text, status = run("inspect", artifact)
+    assert.are.equal(0, status, text)
+    text, status = run("bert_static", embedder, "--samples", "4", "--json", "--explain")
+    assert.are.equal(0, status, text)
+    local result = cjson.decode(text)
+    assert.is_true(#result.linears > 0 and result.memory.int8.file > 0 and result.memory.int8.tables > 0)
+    text = run("bert_static", embedder, "--samples", "4")
+    local words = "--samples 4 --seconds 0 --save model.safetensors"
+    assert.matches("/recipes/bert_static.lua " .. embedder .. " " .. words .. "\n", text, 1, true)
   end)
 
   it("linear_by_hand quantizes one linear, better smoothed than not", function()

@@ -2,7 +2,7 @@
 --
 --   make bench-heads                                     random MiniLM and BERT-base with their head for fill-mask
 --   make bench-heads HEADS='FOLDER...'                   checkpoints, calibrated on recipes/data/calibration.txt
---   make bench-heads HEADS='--mode dynamic --plain FOLDER...'                 without statistics: attention is FP32
+--   make bench-heads HEADS='--activations dynamic --plain FOLDER...'                 without statistics: attention is FP32
 --
 -- Runs the head of the checkpoint's task (hidden states of embedders; fill-mask has one mask in each text), step by step, each
 -- step's least time.
@@ -17,7 +17,7 @@ local workload = require "perigee.workload"
 
 local parser = argparse("bench_heads", "What of a run is FP32.")
 parser:argument("folders", "Checkpoints"):args "*"
-parser:option("--mode", "static or dynamic", "static"):choices { "static", "dynamic" }
+parser:option("--activations", "static or dynamic", "static"):choices { "static", "dynamic" }
 parser:flag("--plain", "Without statistics")
 parser:option("--rounds", "Times that each is run", 20, tonumber)
 local args = parser:parse()
@@ -66,7 +66,7 @@ local rows = { { "model ", "head ", "texts", "ms", "FP32", "steps that are" } }
 for _, entry in ipairs(models()) do
   local name, model, texts = unpack(entry)
   local stats = not args.plain and model:calibrate(texts, { progress = false, samples = 256 }) or nil
-  local q = model:quantize { activations = args.mode, stats = stats }
+  local q = model:quantize { activations = args.activations, stats = stats }
   for _, shape in ipairs(SHAPES) do
     rows[#rows + 1] = row(name, q, shape[1], math.min(shape[2], model.positions))
   end

@@ -47,7 +47,7 @@ local function engine()
 end
 
 local function pipe()
-  local process = assert(io.popen(("bash -c 'TIMEFORMAT=\"%%U %%S\"; time luajit recipes/pipe.lua --model %s --threads 1 "
+  local process = assert(io.popen(("bash -c 'TIMEFORMAT=\"%%U %%S\"; time luajit recipes/pipe.lua %s --threads 1 "
     .. "--keep id --quiet < %s > %s' 2>&1"):format(saved, lines, answers)))
   local text = process:read "*a"
   process:close()

@@ -185,7 +185,7 @@ class Perigee:
         lengths = [int(n) for _, mask in batches for n in mask.sum(1)]
         np.concatenate([ids[mask == 1] for ids, mask in batches]).astype(np.int32).tofile(self.path + "/ids")
         np.savetxt(self.path + "/lengths", lengths, "%d")
-        command = ["luajit", "recipes/bench.lua", os.path.abspath(folder), "--lockstep", "--mode", mode, "--ids",
+        command = ["luajit", "recipes/bench.lua", os.path.abspath(folder), "--lockstep", "--activations", mode, "--ids",
                    self.path + "/ids", "--lengths", self.path + "/lengths", "--batch", str(len(batches[0][0])),
                    "--threads", str(args.threads)]
         self.process = subprocess.Popen(command, cwd=TOP, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)

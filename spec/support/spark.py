@@ -42,7 +42,7 @@ def main(model):
             for i in range(LINES):
                 end = "\r\n" if i % 5 == 0 else "\n"
                 f.write('{"id":%d,%s"text":"text %d%s"}%s' % (i, "\r" * (i % 7 == 0), i, " some words" * (i % 20), end))
-        options = ["--model", os.path.abspath(model), "--vectors", "base64", "--keep", "id", "--window", "2"]
+        options = [os.path.abspath(model), "--vectors", "base64", "--keep", "id", "--window", "2"]
         subprocess.run(["luajit", os.path.join(RECIPES, "pipe.lua"), "--input", source, "--output", want, *options], check=True)
         with open(os.path.join(folder, "log"), "w") as log:
             spark = subprocess.Popen([

@@ -221,14 +221,14 @@ local function check_outputs(artifact, saved, head)
   end
 end
 
---- What a head runs: { plan =, outputs =, linears =, attentions = }, as lower.pass gives it.
+--- What a head runs: { plan =, outputs =, linears =, attentions =, embeds = }, as lower.pass gives it.
 --   artifact  has file, tensors and packed (kept views), config, vocabulary, choices, kernel
 --   saved     the decoded "plan.HEAD"
 return function(artifact, saved, head)
   local place = { "plan." .. head }
   PLAN(saved, place)
   check_outputs(artifact, saved, head)
-  local p, buffers, steps, outputs, list = plan.new(), {}, {}, {}, {}
+  local p, buffers, steps, outputs, list, embeds = plan.new(), {}, {}, {}, {}, {}
   for i, buffer in ipairs(saved.buffers) do
     place[2], place[3] = "buffers", i
     buffers[i] = at(place, p.buffer, p, buffer[1], buffer[2], buffer[3])
@@ -236,6 +236,7 @@ return function(artifact, saved, head)
   for i, step in ipairs(saved.steps) do
     place[2], place[3] = "steps", i
     steps[i] = push(artifact, p, step, buffers, place)
+    embeds[#embeds + 1] = step[1] == "embed" and steps[i] or nil
   end
   for name, i in pairs(saved.outputs) do
     outputs[name] = buffers[i]
@@ -244,6 +245,6 @@ return function(artifact, saved, head)
   at({ place[1], "outputs" }, p.seal, p, list)
   return {
     plan = p, outputs = outputs, linears = described(saved, "linears", "linear", steps, place, linear_of),
-    attentions = described(saved, "attentions", "attention", steps, place, attention_of),
+    attentions = described(saved, "attentions", "attention", steps, place, attention_of), embeds = embeds,
   }
 end

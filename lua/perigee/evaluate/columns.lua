@@ -40,12 +40,20 @@ local function known(has)
   return found
 end
 
+local MOST, LONGEST = 20, 40 -- names that a message lists, and bytes of each
+
 local function names_of(list)
   local names = {}
-  for i, name in ipairs(list) do
-    names[i] = "'" .. name .. "'"
+  for i = 1, math.min(#list, MOST) do
+    names[i] = ("'%s'"):format(#list[i] <= LONGEST and list[i] or list[i]:sub(1, LONGEST) .. "...")
   end
-  return table.concat(names, ", ")
+  return table.concat(names, ", ") .. (#list > MOST and (" and %d more"):format(#list - MOST) or "")
+end
+
+-- The options that say which columns are meant, for messages.
+local function roles_of(given)
+  local called = given.called
+  return ("%stext, %spair and %slabel"):format(called, called, called)
 end
 
 -- Which names are meant: those of the options before those that are known. all: the names that are there.
@@ -64,7 +72,7 @@ local function by_name(all, given, path, line)
     if type(name) == "string" then
       found[role] = there[name] or lower[name:lower()]
       if not found[role] then
-        fail(path, line, "there is no column '%s' (--%s), only %s", name, role, names_of(all))
+        fail(path, line, "there is no column '%s' (%s%s), only %s", name, given.called, role, names_of(all))
       end
     end
   end
@@ -99,16 +107,16 @@ local SHAPES = {
   },
 }
 
-local function shape_of(row, path, delimiter)
+local function shape_of(row, path, delimiter, given)
   for _, shape in ipairs(SHAPES) do
     if shape.fits(row) then
       return shape
     end
   end
   local d = delimiter == "\t" and "TAB" or "COMMA"
-  fail(path, row.line, "has %d %s-separated fields%s, expected text %s label, text %s text %s score, STS-B's seven, or a header "
-    .. "with names such as text and label; --text, --pair and --label say which columns they are", #row, d:lower(),
-    row[#row] == "" and ", the last one empty" or "", d, d, d)
+  fail(path, row.line, "has %d %s-separated fields%s: %s; expected text %s label, text %s text %s score, STS-B's seven, or a "
+    .. "header with names such as text and label; %s say which columns they are", #row, d:lower(),
+    row[#row] == "" and ", the last one empty" or "", names_of(row), d, d, d, roles_of(given))
 end
 
 local function index_of(row, name)
@@ -125,46 +133,95 @@ local function by_number(shape, row, given, path)
     local column = given[role]
     if type(column) == "number" then
       if column % 1 ~= 0 or column < 1 or column > #row then
-        fail(path, row.line, "--%s is %s, expected the number of a column, 1 to %d", role, pgee.describe(column), #row)
+        fail(path, row.line, "%s%s is %s, expected the number of a column, 1 to %d", given.called, role, pgee.describe(column),
+          #row)
       end
       shape[role] = column
     end
   end
   if not shape.text then
-    fail(path, row.line, "expected --text, too: there is no header with a name such as text")
+    fail(path, row.line, "expected %stext, too: there is no header with a name such as text", given.called)
   end
+  return shape
+end
+
+local ROLES = { "text", "pair", "label" }
+
+local KNOWN = {} -- all names that are known, in lower case
+for _, list in ipairs { TEXTS, LABELS, unpack(PAIRS) } do
+  for _, name in ipairs(list) do
+    KNOWN[name] = true
+  end
+end
+
+-- Whether a column has numbers, but for the first row.
+local function is_named_number(list, column)
+  for i = 2, #list do
+    if not number(list[i][column] or "") then
+      return false
+    end
+  end
+  return #list > 1 and list[1][column] ~= nil and not number(list[1][column])
+end
+
+-- Whether the first row names the columns that are given by their numbers: one of them has a known name there, or the label is a
+-- number everywhere else.
+local function names_columns(list, given)
+  for _, role in ipairs(ROLES) do
+    local field = type(given[role]) == "number" and list[1][given[role]]
+    if field and KNOWN[field:lower()] then
+      return true
+    end
+  end
+  return type(given.label) == "number" and is_named_number(list, given.label)
+end
+
+-- The columns that the first row names, where it names enough of them.
+local function of_header(list, given, path)
+  local first = list[1]
+  local found = by_name(first, given, path, first.line)
+  local shape = { name = "the header's columns", width = #first }
+  for role, name in pairs(found) do
+    shape[role] = index_of(first, name)
+  end
+  by_number(shape, first, given, path)
+  shape.consensus = shape.label and first[shape.label]:lower() == "gold_label"
   return shape
 end
 
 -- The shape of a table, and the row that it begins in.
 local function shape_and_start(list, given, path, delimiter)
-  local first = list[1]
-  local named = type(given.text) == "string" or type(given.pair) == "string" or type(given.label) == "string"
+  local first, named, numbered = list[1], false, false
+  for _, role in ipairs(ROLES) do
+    named, numbered = named or type(given[role]) == "string", numbered or type(given[role]) == "number"
+  end
   local lower = {}
   for _, field in ipairs(first) do
     lower[field:lower()] = field
   end
   local found = known(function(name) return lower[name] end)
   if named or (found.text and (found.label or found.pair or given.label)) then
-    found = by_name(first, given, path, first.line)
-    local shape = { name = "the header's columns", width = #first }
-    for role, name in pairs(found) do
-      shape[role] = index_of(first, name)
-    end
-    by_number(shape, first, given, path)
-    shape.consensus = shape.label and first[shape.label]:lower() == "gold_label"
-    return shape, 2
-  elseif given.text or given.pair or given.label then
-    return by_number({ name = "the columns that are asked for" }, first, given, path), 1
+    return of_header(list, given, path), 2
+  elseif numbered then
+    local header = given.header or names_columns(list, given)
+    return by_number({ name = "the columns that are asked for", width = header and #first or nil }, first, given, path),
+      header and 2 or 1
+  elseif given.header then
+    return shape_of(list[2] or first, path, delimiter, given), 2
   end
-  return shape_of(first, path, delimiter), 1
+  local shape = shape_of(first, path, delimiter, given)
+  if is_named_number(list, shape.label) then
+    fail(path, first.line, "looks like a header, but none of its names is known: %s; %s name the columns, and with %sheader the "
+      .. "places of the columns decide", names_of(first), roles_of(given), given.called)
+  end
+  return shape, 1
 end
 
 ---- Sets --------------------------------------------------------------------------------------------------------------
 
 -- Collects rows. Labels of pairs are scores if the first is a number; then all must be.
-local function collector(path, name)
-  local set = { path = path, form = name, texts = {}, labels = {}, skipped = 0 }
+local function collector(path, name, uses)
+  local set = { path = path, form = name, texts = {}, labels = {}, skipped = 0, uses = uses }
   local function add(line, text, pair, label)
     if label == "" then
       fail(path, line, "the label is empty")
@@ -192,13 +249,14 @@ local function finish(set, path)
   return set
 end
 
---- The set of a table of fields. given: text, pair, label: names in the header, or numbers of columns.
+--- The set of a table of fields. given: text, pair, label: names in the header, or numbers of columns; header: whether the first
+-- row is one, also if none of its names is known; called: what options' names begin with in errors.
 function columns.of_fields(list, given, path, delimiter)
   if #list == 0 then
     error(path .. ": no lines to evaluate on", 0)
   end
   local shape, start = shape_and_start(list, given, path, delimiter)
-  local set, add = collector(path, shape.name)
+  local set, add = collector(path, shape.name, { text = true, pair = true, label = true, header = true })
   for i = start, #list do
     local row = list[i]
     local fits = shape.fits and shape.fits(row) or shape.width == #row
@@ -235,14 +293,14 @@ end
 
 --- The set of a list of { object = table, line = }.
 function columns.of_objects(list, given, path)
-  local set, add = collector(path, "JSON")
+  local set, add = collector(path, "JSON", { text = true, pair = true, label = true })
   local found
   for _, row in ipairs(list) do
     if not found then
       local names = options.names(row.object)
       found = by_name(names, given, path, row.line)
       if not found.text then
-        fail(path, row.line, "there is no text among %s; --text names it", names_of(names))
+        fail(path, row.line, "there is no text among %s; %stext names it", names_of(names), given.called)
       end
     end
     local label = found.label and label_of(row.object, found.label, path, row.line)

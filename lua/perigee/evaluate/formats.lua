@@ -189,6 +189,7 @@ end
 --- TREC's questions, "LABEL:fine question", in Latin-1. label: "coarse" (default) or "fine".
 function formats.trec(text, path, given)
   local set = new_set(path, "label", "TREC")
+  set.uses = { label = true }
   for n, line in rows.lines(text) do
     local coarse, fine, question = line:match "^(%u+):(%l+) (.+)$"
     if not coarse then
@@ -199,14 +200,15 @@ function formats.trec(text, path, given)
   return set
 end
 
---- CLINC's form, { "test": [[text, label]...], ... }. given.part: which of the lists; "test".
+--- CLINC's form, { "test": [[text, label]...], ... }. given.part: which of the lists; "test", or "train" if texts are wanted.
 function formats.parts(object, path, given)
-  local part = given.part or "test"
+  local part = given.part or given.plain and object.train and "train" or "test"
   if type(object[part]) ~= "table" then
     local names = options.names(object)
-    error(("%s has no part '%s', only %s (--part)"):format(path, part, table.concat(names, ", ")), 0)
+    error(("%s has no part '%s', only %s (%spart)"):format(path, part, table.concat(names, ", "), given.called), 0)
   end
   local set = new_set(path, "label", "parts of text and label")
+  set.uses = { part = true }
   for i, row in ipairs(object[part]) do
     if type(row) ~= "table" or type(row[1]) ~= "string" or type(row[2]) ~= "string" then
       error(("%s: %s[%d] is %s, expected a text and its label"):format(path, part, i, json.describe(row)), 0)

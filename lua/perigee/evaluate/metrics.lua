@@ -172,6 +172,26 @@ function metrics.spearman(a, b)
   end
 end
 
+--- Average precision of scores by labels 0 and 1: the mean, over the items labelled 1, of the precision among the items with at
+-- least their score (scikit-learn's average_precision_score). NaN where no item is labelled 1, or a score is NaN.
+function metrics.average_precision(scores, labels)
+  local none = has_nan(scores)
+  local order = not none and order_of(scores)
+  return function(weights)
+    local w, there, right, sum, i = by(weights), 0, 0, 0, #scores
+    while not none and i >= 1 do
+      local found, j = 0, i
+      repeat -- items with equal scores come at once
+        there, found = there + w(order[j]), found + w(order[j]) * labels[order[j]]
+        j = j - 1
+      until j < 1 or scores[order[j]] ~= scores[order[i]]
+      right = right + found
+      sum, i = sum + (found > 0 and found * right / there or 0), j
+    end
+    return right > 0 and sum / right or 0 / 0
+  end
+end
+
 ---- Of counts ---------------------------------------------------------------------------------------------------------
 
 --- Precision, recall and F1 over what is found in all items together: lists of how many each item has right, answered, there.

@@ -17,8 +17,8 @@ local retrieval = require "perigee.evaluate.retrieval"
 local rows = require "perigee.evaluate.rows"
 
 local KNOWN = {
-  as = true, text = true, pair = true, label = true, part = true, limit = true, first = true, plain = true,
-  contents = true,
+  as = true, text = true, pair = true, label = true, part = true, header = true, limit = true, first = true, plain = true,
+  contents = true, called = true,
 }
 
 ---- Files -------------------------------------------------------------------------------------------------------------
@@ -110,7 +110,9 @@ local function of_candidates(list, path)
       end
     end
   end
-  return columns.of_objects(pairs_of, {}, path)
+  local set = columns.of_objects(pairs_of, { called = "" }, path)
+  set.uses = nil
+  return set
 end
 
 local function of_json_rows(list, given, path)
@@ -238,6 +240,16 @@ local function cut(set, given)
   return set
 end
 
+-- An error if an option says something that these files do not have.
+local function check_uses(set, given)
+  for _, name in ipairs { "text", "pair", "label", "part", "header" } do
+    if given[name] and not (set.uses and set.uses[name]) then
+      error(("%s: %s%s has no effect on a file of this form (%s)"):format(set.path, given.called, name, set.form), 0)
+    end
+  end
+  return set
+end
+
 local function is_retrieval(text)
   return text:find "^%.I" or text:find '^%s*{[^\n]-"_id"'
 end
@@ -254,15 +266,23 @@ local function read(paths, given)
     if #paths ~= 2 and #paths ~= 3 then
       error(("files side by side are of texts and labels, or of two texts and labels; got %d"):format(#paths), 0)
     end
-    return formats.parallel(texts, paths)
+    return check_uses(formats.parallel(texts, paths), given)
   elseif given.as == "retrieval" or (not given.as and #paths == 3 and (is_retrieval(texts[1]) or is_retrieval(texts[2]))) then
-    return retrieval.read(texts, paths)
+    return check_uses(retrieval.read(texts, paths), given)
   end
   local sets = {}
   for i, path in ipairs(paths) do
-    sets[i] = read_file(texts[i], path, given)
+    sets[i] = check_uses(read_file(texts[i], path, given), given)
   end
   return join(sets)
+end
+
+local function copied(given)
+  local copy = {}
+  for name, value in pairs(given) do
+    copy[name] = value
+  end
+  return copy
 end
 
 local FORMS = { parallel = true, retrieval = true }
@@ -273,13 +293,20 @@ end
 --- read(path, options), or a list of paths. Options:
 --   as      what the files are, if not what they look like: tsv, csv, jsonl, json, conll, trec, text, parallel, retrieval
 --   text, pair, label   columns, by their names in the header, or by number
---   part    of a file with several: "test"
+--   part    of a file with several: "test"; "train", if there is one, with plain
+--   header  true: the first line of a table names its columns, also if none of the names is known
 --   limit, first   so many items, from that one on
 --   plain   whether a file may have texts alone, one a line
 --   contents   what is in files that somebody has read already: { [path] = text }
+--   called  what the names of options begin with in errors: "--" on a command line; ""
+-- text, pair, label, part and header are errors for files of a form that does not have them.
 return function(paths, given)
-  given = options.check(given, KNOWN, "evaluate.read", -2)
+  given = copied(options.check(given, KNOWN, "evaluate.read", -2))
+  given.called = options.text(given.called, "evaluate.read: called", -2) or ""
   paths = type(paths) == "table" and paths or { paths }
+  if #paths == 0 then
+    error("evaluate.read: no path is given, expected that of a file, or several", 0)
+  end
   for i, path in ipairs(paths) do
     if type(path) ~= "string" then
       error(("evaluate.read: path %d is %s, expected a string"):format(i, pgee.describe(path)), 0)
@@ -291,6 +318,7 @@ return function(paths, given)
   options.integer(given.limit, 1, 2 ^ 53, "evaluate.read: limit", -2)
   options.integer(given.first, 1, 2 ^ 53, "evaluate.read: first", -2)
   options.boolean(given.plain, "evaluate.read: plain", -2)
+  options.boolean(given.header, "evaluate.read: header", -2)
   options.text(given.part, "evaluate.read: part", -2)
   for _, role in ipairs { "text", "pair", "label" } do
     if type(given[role]) ~= "number" then
@@ -301,6 +329,6 @@ return function(paths, given)
     error(("evaluate.read: contents is %s, expected { [path] = text }"):format(pgee.describe(given.contents)), 0)
   end
   local set = cut(read(paths, given), given)
-  set.files = paths
+  set.files, set.called = paths, given.called
   return set
 end

@@ -1,6 +1,8 @@
 --- Tasks: what a model is given of a set, what its answers are, and which metrics judge them.
 --
--- A task is a function (set, encoder, options) that gives a job:
+-- The module has jobs, functions by the names of tasks; options, which options each task has, as perigee.options describes them;
+-- and of, a function of a set and a model that gives the task that they suggest. A job's function (set, encoder, options, name),
+-- where name is the task that was asked for, for errors, gives a table:
 --   units           what is run, a list
 --   run             (encoder, units) -> for each unit what came out
 --   answers         (what came out of all units) -> for each item of the set its answer; without it, what came out
@@ -12,6 +14,32 @@ local ranking = require "perigee.evaluate.ranking"
 local squad = require "perigee.evaluate.squad"
 
 local tasks = {}
+
+-- The options of each task. help: what the recipe evaluate.lua says about one.
+local OPTIONS = {
+  embed = { prompt = { "other", help = "A text that goes before each, or a prompt's name in the checkpoint" } },
+  retrieval = {
+    query_prompt = { "other", help = "What goes before each query: a text, or a prompt's name in the checkpoint" },
+    document_prompt = { "other", help = "The same for documents" },
+  },
+  zeroshot = {
+    labels = { "texts", help = "Labels to choose from. Default: the file's" },
+    template = { "text", help = "The hypothesis. Default: 'This example is {}.'" },
+  },
+  qa = {
+    language = { "text", help = "Compare answers as MLQA does for that language, such as de. Default: as SQuAD does" },
+    tokens = { "integer", 2, help = "Tokens of a window. Default: 384" },
+    stride = { "integer", 0, help = "Tokens that two windows have in common. Default: 128" },
+    longest = { "integer", 1, help = "Most tokens of an answer. Default: 30" },
+  },
+  ner = {
+    strict = { "flag", help = "Entities as in strict IOB2: only B- opens one" },
+    aggregation = {
+      "choice", { first = true, average = true, max = true }, help = "Which of a word's tokens decide. Default: first",
+    },
+  },
+  classify = {}, pairs = {}, regression = {}, rerank = {},
+}
 
 local NEEDS = {
   label = "texts with labels", score = "pairs with scores", text = "texts without labels",
@@ -35,7 +63,8 @@ end
 
 local function need_pairs(set, task)
   if type(set.texts[1]) ~= "table" then
-    fail(set, "has single texts, and %s is judged by pairs; --text and --pair say which columns they are", task)
+    fail(set, "has single texts, and %s is judged by pairs; %stext and %spair say which columns they are", task,
+      set.called or "", set.called or "")
   end
 end
 
@@ -87,18 +116,28 @@ local function by_score(answers, scores)
   return { { "Spearman", metrics.spearman(answers, scores) }, { "Pearson", metrics.pearson(answers, scores) } }
 end
 
+-- The labels as numbers; true if all of them are 0 or 1 and both occur.
 local function numbers(set, task)
-  return map(set.labels, function(label)
+  local seen, others = {}, false
+  local list = map(set.labels, function(label)
     local score = tonumber(label)
-    return score and score - score == 0 and score or fail(set, "%s needs scores, not labels such as %q", task, label)
+    score = score and score - score == 0 and score or fail(set, "%s needs scores, not labels such as %q", task, tostring(label))
+    seen[score], others = true, others or score ~= 0 and score ~= 1
+    return score
   end)
+  return list, not others and seen[0] and seen[1]
+end
+
+-- The checkpoint's labels, an error if it has no head for them.
+local function labels_of(encoder)
+  if not encoder.config.labels then
+    encoder:classify {} -- says what head there is
+  end
+  return encoder.config.labels
 end
 
 local function classify(set, encoder)
-  local classes = encoder.config.labels
-  if not classes then
-    encoder:classify {} -- says what head there is
-  end
+  local classes = labels_of(encoder)
   local labels = names_of(set, classes)
   return {
     units = set.texts,
@@ -110,27 +149,13 @@ local function classify(set, encoder)
   }
 end
 
---- One of the model's labels for each text, or pair: accuracy; F1 of the second label and Matthews' correlation where there are
--- two, else macro F1.
-function tasks.classify(set, encoder)
-  need(set, "classify", "label", "score")
-  if encoder.config.problem == "regression" then
-    return tasks.regression(set, encoder)
+local function regression(set, encoder, task)
+  local classes = labels_of(encoder)
+  if #classes > 1 and encoder.config.problem ~= "regression" then
+    error(("%s: the model is a classifier with %d labels (%s), expected one that gives a number; the task classify judges labels")
+      :format(task, #classes, table.concat(classes, ", ")), 0)
   end
-  return classify(set, encoder)
-end
-
---- The same of pairs alone.
-function tasks.pairs(set, encoder)
-  need(set, "pairs", "label", "score")
-  need_pairs(set, "pairs")
-  return tasks.classify(set, encoder)
-end
-
---- A number for each text, or pair: Spearman's and Pearson's correlation.
-function tasks.regression(set)
-  need(set, "regression", "label", "score")
-  local scores = numbers(set, "a regression")
+  local scores = numbers(set, task)
   return {
     units = set.texts,
     run = function(e, units)
@@ -138,6 +163,26 @@ function tasks.regression(set)
     end,
     metrics = function(answers) return by_score(answers, scores) end,
   }
+end
+
+--- One of the model's labels for each text, or pair: accuracy; F1 of the second label and Matthews' correlation where there are
+-- two, else macro F1. Of a regression its number: see regression.
+function tasks.classify(set, encoder, _, task)
+  need(set, task, "label", "score")
+  return (encoder.config.problem == "regression" and regression or classify)(set, encoder, task)
+end
+
+--- The same of pairs alone.
+function tasks.pairs(set, encoder, opts, task)
+  need(set, task, "label", "score")
+  need_pairs(set, task)
+  return tasks.classify(set, encoder, opts, task)
+end
+
+--- A number for each text, or pair: Spearman's and Pearson's correlation. A classifier of several labels is refused.
+function tasks.regression(set, encoder, _, task)
+  need(set, task, "label", "score")
+  return regression(set, encoder, task)
 end
 
 --- Texts put into one of the labels by a model of inference. options: labels (those of the file), template.
@@ -194,7 +239,7 @@ end
 
 -- Pairs by the cosine of their vectors.
 local function similarity(set, opts)
-  local scores = numbers(set, "embed")
+  local scores, binary = numbers(set, "embed")
   return {
     units = set.texts,
     run = function(e, units)
@@ -206,7 +251,13 @@ local function similarity(set, opts)
       local b = vectors_of(e, sides[2], opts.prompt)
       return map(a, function(v, i) return dot(v, b[i], width) end)
     end,
-    metrics = function(answers) return by_score(answers, scores) end,
+    metrics = function(answers)
+      local list = by_score(answers, scores)
+      if binary then
+        table.insert(list, 1, { "average precision", metrics.average_precision(answers, scores) })
+      end
+      return list
+    end,
   }
 end
 
@@ -240,8 +291,8 @@ local function neighbours(set, opts)
   }
 end
 
---- Vectors. Pairs with scores: the correlations of their cosines; texts with labels: how often the nearest other text has the
--- same label. options: prompt.
+--- Vectors. Pairs with scores: the correlations of their cosines, and before them the average precision if all scores are 0 or
+-- 1; texts with labels: how often the nearest other text has the same label. options: prompt.
 function tasks.embed(set, _, opts)
   need(set, "embed", "score", "label")
   if set.kind == "score" then
@@ -335,7 +386,7 @@ end
 -- Rows of query, document and relevance by query, in the order in which the queries come.
 local function by_query(set)
   local queries, at, judgements = {}, {}, {}
-  local relevance = numbers(set, "rerank")
+  local relevance, binary = numbers(set, "rerank")
   for i, pair in ipairs(set.texts) do
     local q = at[pair[1]]
     if not q then
@@ -345,22 +396,40 @@ local function by_query(set)
     table.insert(queries[q].documents, pair[2])
     judgements[q][#queries[q].documents] = relevance[i]
   end
-  return queries, judgements
+  return queries, judgements, binary
 end
 
---- Documents put in order for each query; rows of query, document and relevance: the mean reciprocal rank and nDCG@10.
+-- The mean over queries of the average precision of the scores that a query's documents have; 0 where none is relevant.
+local function mean_precision(orders, judgements)
+  return metrics.mean(map(orders, function(order, i)
+    local relevance = map(order, function(d) return judgements[i][d] end)
+    local value = metrics.average_precision(order.scores, relevance)()
+    return value == value and value or 0
+  end))
+end
+
+--- Documents put in order for each query; rows of query, document and relevance: the mean reciprocal rank and nDCG@10, and the
+-- mean average precision if all relevances are 0 or 1.
 function tasks.rerank(set)
   need(set, "rerank", "score", "label")
   need_pairs(set, "rerank")
-  local queries, judgements = by_query(set)
+  local queries, judgements, binary = by_query(set)
+  local ranked = by_ranking(judgements, nil, { "MRR", "nDCG@10" })
   return {
     units = queries,
     run = function(e, units)
       return map(units, function(unit)
-        return map(e:rerank(unit.query, unit.documents), function(found) return found.index end)
+        local found = e:rerank(unit.query, unit.documents)
+        local order = map(found, function(one) return one.index end)
+        order.scores = map(found, function(one) return one.score end)
+        return order
       end)
     end,
-    metrics = by_ranking(judgements, nil, { "MRR", "nDCG@10" }),
+    metrics = function(orders)
+      local list = ranked(orders)
+      list[#list + 1] = binary and { "mean average precision", mean_precision(orders, judgements) } or nil
+      return list
+    end,
     changed = first_differs,
   }
 end
@@ -432,11 +501,9 @@ function tasks.ner(set, _, opts)
   }
 end
 
---- The task that a set and a model suggest.
-function tasks.of(set, encoder)
+local function suggested(set, encoder)
   local by_kind = { qa = "qa", tags = "ner", retrieval = "retrieval" }
-  local task = encoder.task == "classify" and "classify" or by_kind[set.kind] or "embed"
-  return task
+  return encoder.task == "classify" and "classify" or by_kind[set.kind] or "embed"
 end
 
-return tasks
+return { jobs = tasks, options = OPTIONS, of = suggested }

@@ -97,11 +97,13 @@ end
 
 local push = {}
 
-function push.embed(p, node, value)
-  p:embed {
+function push.embed(p, node, value, c)
+  local args = {
     word = node.word.tensor, position = node.position and node.position.tensor, type = node.type and node.type.tensor,
     position_offset = node.offset, skip_padding = node.skip_padding, y = value.y,
   }
+  p:embed(args)
+  c.embeds[#c.embeds + 1] = args
 end
 
 function push.linear(p, node, value, c)
@@ -158,8 +160,8 @@ function push.observe(p, node, _, c)
   p:observe { x = c.values[node.inputs[1]].y, observer = c.observers[node.site.name] }
 end
 
---- Returns { plan = sealed, outputs = { name = buffer }, linears = { { node =, args = }... } and attentions = { node... } in
--- order }.
+--- Returns { plan = sealed, outputs = { name = buffer }, linears = { { node =, args = }... }, attentions = { node... },
+-- embeds = { args... } }, the lists in order.
 --   memo        keeps the FP32 parameters
 --   kernel      of what is FP32: "auto" or "onednn"
 --   observers   by site, where the graph has observe nodes
@@ -168,7 +170,7 @@ end
 function lower.pass(graph, options)
   local p, read = options.plan or plan.new(), float_readers(graph)
   local c = {
-    values = {}, linears = {}, attentions = {}, memo = options.memo, kernel = options.kernel or "auto",
+    values = {}, linears = {}, attentions = {}, embeds = {}, memo = options.memo, kernel = options.kernel or "auto",
     observers = options.observers, read = read,
   }
   for _, node in ipairs(graph.nodes) do
@@ -191,7 +193,7 @@ function lower.pass(graph, options)
     outputs[output.name] = list[i]
   end
   p:seal(list)
-  return { plan = p, outputs = outputs, linears = c.linears, attentions = c.attentions }
+  return { plan = p, outputs = outputs, linears = c.linears, attentions = c.attentions, embeds = c.embeds }
 end
 
 return lower

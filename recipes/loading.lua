@@ -1,0 +1,90 @@
+--- Models and texts, by the options of common.lua.
+local common = require "common"
+local evaluate = require "perigee.evaluate"
+local perigee = require "perigee"
+local exists, fail = common.exists, common.fail
+
+local loading = {}
+
+local DEMO = common.top .. "/build/demo/all-MiniLM-L6-v2"
+
+--- The texts to calibrate on and the labelled pairs to judge by unless others are named.
+loading.CALIBRATION, loading.PAIRS = common.here .. "/data/calibration.txt", common.here .. "/data/pairs.tsv"
+
+--- Whether there is a folder of that name.
+function loading.is_folder(path)
+  return exists(path .. "/.")
+end
+
+---- Models ------------------------------------------------------------------------------------------------------------
+
+--- The demo's checkpoint, an error if it is not there.
+function loading.demo()
+  if not exists(DEMO .. "/config.json") then
+    fail("there is no demo model in %s; `make demo` fetches it, or name a model", DEMO)
+  end
+  return DEMO
+end
+
+--- The same rewritten as a DistilBERT, the first time that it is asked for.
+function loading.distilbert()
+  local folder = DEMO .. "-as-distilbert"
+  if not exists(folder .. "/config.json") then
+    require "as_distilbert"(loading.demo(), folder)
+  end
+  return folder
+end
+
+--- multilingual-e5-small as an XLM-RoBERTa, an error if it is not there.
+function loading.xlmr()
+  local folder = common.top .. "/build/demo/multilingual-e5-small-xlmr"
+  if not exists(folder .. "/config.json") then
+    fail("there is no model in %s; `make models` fetches it, or name a checkpoint", folder)
+  end
+  return folder
+end
+
+--- Says on standard error, in one line, which keys of the model's files have no effect. It says nothing if there are none.
+function loading.note_ignored(model)
+  local _, ignored = model:unused()
+  if #ignored > 0 then
+    io.stderr:write("note: ", ignored:summary(), "; model:unused() says why\n")
+  end
+end
+
+--- perigee.load(path, options), with args.strict_files and args.max_tokens among the options. Keys of the checkpoint's files that
+-- have no effect are an error with args.strict_files; else a line on standard error names them, unless args.quiet.
+function loading.load(path, args, given)
+  given = given or {}
+  given.strict, given.max_tokens = args.strict_files, args.max_tokens
+  local model = perigee.load(path, given)
+  if not args.quiet then
+    loading.note_ignored(model)
+  end
+  return model
+end
+
+---- Texts -------------------------------------------------------------------------------------------------------------
+
+--- The set to calibrate on: all inputs of the files that args names or of the default; those of labelled files without their
+-- labels. contents: what is in files that were read before, { [path] = text }.
+function loading.calibration(args, contents)
+  if not args.calibration then
+    common.refuse(args, { "calibration_text", "calibration_pair", "calibration_part", "calibration_as" },
+      "without --calibration, which names the files that it is about")
+  end
+  return evaluate.read(args.calibration or loading.CALIBRATION, {
+    text = args.calibration_text, pair = args.calibration_pair, part = args.calibration_part, as = args.calibration_as,
+    plain = true, called = "--calibration-", contents = contents,
+  })
+end
+
+--- The labelled set of files, by the options of common.LABELLED.
+function loading.labelled(paths, args, contents)
+  return evaluate.read(paths, {
+    as = args.as, text = args.text, pair = args.pair, label = args.label, part = args.part, header = args.header,
+    limit = args.limit, called = "--", contents = contents,
+  })
+end
+
+return loading
