@@ -181,6 +181,9 @@ describe("an artifact", function()
     local memory = a:memory()
     assert.equal(#models.read(path), memory.file)
     assert.is_true(memory.workspace > 0 and memory.weights > 0 and memory.weights < memory.file)
+    q:embed "text"
+    assert.equal(q:memory().tables, memory.tables)
+    assert.is_true(memory.tables > 0 and memory.weights + memory.tables < memory.file)
   end)
 
   it("keeps its settings", function()

@@ -236,7 +236,7 @@ return function(artifact, saved, head)
   for i, step in ipairs(saved.steps) do
     place[2], place[3] = "steps", i
     steps[i] = push(artifact, p, step, buffers, place)
-    embeds[#embeds + 1] = step[1] == "embed" and steps[i] or nil
+    embeds[#embeds + 1] = step[1] == "embed" and steps[i].args or nil
   end
   for name, i in pairs(saved.outputs) do
     outputs[name] = buffers[i]
