@@ -18,20 +18,21 @@ local KINDS = {
   { "^\31\139", "a gzip archive", "unpack it" },
 }
 
--- The first bytes of a file; nil if it cannot be read.
+-- The first bytes of a file, "" if it is empty; nil if it cannot be read.
 local function beginning(path)
   local file = io.open(path, "rb")
-  local bytes = file and file:read(256)
-  if file then
-    file:close()
+  if not file then
+    return nil
   end
-  return bytes, file ~= nil
+  local bytes, why = file:read(256)
+  file:close()
+  return bytes or not why and "" or nil
 end
 
 --- What a file that could not be read as expected is, and what to do, as the end of a sentence; "" if its first bytes do not say.
 function M.hint(path)
-  local bytes, opened = beginning(path)
-  if opened and not bytes then
+  local bytes = beginning(path)
+  if bytes == "" then
     return "; it is empty: download it again"
   end
   for _, kind in ipairs(KINDS) do

@@ -14,6 +14,7 @@
 --   none                 ids are the model's, text is treated as the model says, and nothing is put around it
 local bit = require "bit"
 local ffi = require "ffi"
+local foreign = require "perigee.foreign"
 local json = require "perigee.json"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
@@ -48,8 +49,12 @@ local NORMALIZER = {
 local MODEL = { [1] = { "pieces", PIECE }, [2] = { "trainer", TRAINER }, [3] = { "normalizer", NORMALIZER } }
 
 -- A position in bytes: s[at] to s[stop - 1] are left.
+local function malformed(r, ...)
+  fail("'%s': byte %d: %s%s", r.path, r.at, string.format(...), foreign.hint(r.path))
+end
+
 local function truncated(r)
-  fail("'%s': byte %d: the file is cut short, or is no SentencePiece model", r.path, r.at)
+  malformed(r, "the file is cut short, or is no SentencePiece model")
 end
 
 -- The low 32 bits of a number, signed, and whether there are more.
@@ -70,7 +75,7 @@ local function varint(r)
       return low, more
     end
   end
-  return fail("'%s': byte %d: a number of more than 10 bytes; expected a SentencePiece model", r.path, r.at)
+  return malformed(r, "a number of more than 10 bytes; expected a SentencePiece model")
 end
 
 -- Takes `count` bytes.
@@ -92,7 +97,7 @@ local function skip(r, wire)
   elseif wire == BYTES then
     take(r, varint(r))
   else
-    fail("'%s': byte %d: a field of wire type %d; expected a SentencePiece model", r.path, r.at, wire)
+    malformed(r, "a field of wire type %d; expected a SentencePiece model", wire)
   end
 end
 
@@ -118,7 +123,7 @@ local function each(r, message, stop, found)
     local tag, more = varint(r)
     local field, wire = message[rshift(tag, 3)], band(tag, 7)
     if more or rshift(tag, 3) == 0 then
-      fail("'%s': byte %d: a field without a number; expected a SentencePiece model", r.path, r.at)
+      malformed(r, "a field without a number; expected a SentencePiece model")
     elseif not field then
       skip(r, wire)
     elseif wire ~= (WIRE[field[2]] or BYTES) then

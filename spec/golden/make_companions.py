@@ -21,15 +21,15 @@ import warnings
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
-import make_models as make  # noqa: E402
-import make_tasks as tasks  # noqa: E402
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-import transformers  # noqa: E402
-from peft import LoraConfig, PeftModel, get_peft_model  # noqa: E402
-from safetensors.torch import load_file, save_file  # noqa: E402
-from sentence_transformers import CrossEncoder, SentenceTransformer  # noqa: E402
-from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer  # noqa: E402
+import make_models as make
+import make_tasks as tasks
+import numpy as np
+import torch
+import transformers
+from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.torch import load_file, save_file
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from transformers import AutoModel, AutoModelForSequenceClassification, AutoTokenizer
 
 warnings.filterwarnings("ignore")
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -47,6 +47,11 @@ RNG = np.random.default_rng(77)
 
 def random(*shape):
     return torch.from_numpy(RNG.normal(0, 0.4, shape).astype(np.float32))
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
 
 
 def folder_of(base, files, binary):
@@ -177,12 +182,12 @@ def limit_cases():
     encode("config_args", {own: {"config_args": {"hidden_act": "relu"}}})
     encode("of a CrossEncoder", {"config_sentence_transformers.json": {"model_type": "CrossEncoder", "prompts": {"day": "the day "},
                                  "default_prompt_name": "day"}})
-    encode("made to write text", {"modules.json": None, "config.json": {**json.load(open(f"{tasks.HERE}/sentence/config.json")),
+    encode("made to write text", {"modules.json": None, "config.json": {**read(f"{tasks.HERE}/sentence/config.json"),
                                   "architectures": ["BertForCausalLM"]}})
 
 
 def rank_cases():
-    config = json.load(open(f"{tasks.HERE}/cross/config.json"))
+    config = read(f"{tasks.HERE}/cross/config.json")
     own = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"}]
     task = {"sentence_bert_config.json": {"transformer_task": "sequence-classification", "module_output_name": "scores",
             "modality_config": {"text": {"method": "forward", "method_output_name": "logits"}}}}
@@ -212,7 +217,7 @@ def rank_cases():
 
 
 def zeroshot_cases():
-    config = json.load(open(f"{tasks.HERE}/nli/config.json"))
+    config = read(f"{tasks.HERE}/nli/config.json")
     for name, ids in (("label2id of id2label", {"entailment": 0, "neutral": 1, "contradiction": 2}),
                       ("label2id of its own", {"ENTAILS": 2, "neutral": 1, "contradiction": 0})):
         files = {"config.json": {**config, "label2id": ids}}
@@ -239,7 +244,7 @@ def adapt(name, base, cls, task=None, **given):
     model.save_pretrained(folder)
     stored = f"adapter-{name.replace(' ', '-')}"
     save_file(load_file(f"{folder}/adapter_model.safetensors"), f"{OUT}/{stored}.safetensors")
-    config = json.load(open(f"{folder}/adapter_config.json"))
+    config = read(f"{folder}/adapter_config.json")
     merged = PeftModel.from_pretrained(cls.from_pretrained(base_folder, dtype=torch.float32), folder).merge_and_unload().eval()
     tok, answer = AutoTokenizer.from_pretrained(base_folder), []
     for text in SHORT:

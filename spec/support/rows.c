@@ -348,8 +348,8 @@ static void see_columns(worst *w, const rows_case *c, const rows_input *in, cons
       sum += x[t * ld], weighted += (t + 1.0) * x[t * ld];
       lo = fmin(lo, x[t * ld]), hi = fmax(hi, x[t * ld]);
     }
-    double pooled[6] = {x[0], sum / c->rows, hi, sum / sqrt(c->rows), x[(c->rows - 1) * ld],
-                        weighted / (c->rows * (c->rows + 1.0) / 2)};
+    double pooled[6] = {
+        x[0], sum / c->rows, hi, sum / sqrt(c->rows), x[(c->rows - 1) * ld], weighted / (c->rows * (c->rows + 1.0) / 2)};
     if (c->op == MINMAX) {
       see_y(w, r->y.f[k], fmin(lo, in->gamma.f[k]));
       see_y(w, r->other.f[k], fmax(hi, in->beta.f[k]));

@@ -1,5 +1,6 @@
 --- A checkpoint's tokenizer as a tokenizer.json says it, decoded: the file itself, or what vocab.txt, vocab.json and merges.txt,
 -- or a SentencePiece model come to with what stands beside them, as transformers 5 has it (classes.lua).
+local foreign = require "perigee.foreign"
 local json = require "perigee.json"
 local added = require "perigee.tokenizer.added"
 local classes = require "perigee.tokenizer.classes"
@@ -16,8 +17,12 @@ local M = {}
 
 -- ---- vocab.txt ------------------------------------------------------------------------------------------------------------
 
+-- A vocabulary's text. Whatever its lines are, these two beginnings are of another file.
 local function text_of(path)
   local text, why = json.text(path)
+  if text and (text:find "^version https://git%-lfs" or text:find "^%s*<!DOCTYPE") then
+    fail("'%s' is no vocabulary%s", path, foreign.hint(path))
+  end
   return text or fail("%s", why)
 end
 
