@@ -48,7 +48,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run debian13 install uninstall clean help FORCE
-.PHONY: differential bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills embed embed-host spark
+.PHONY: differential differential-files bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills embed embed-host spark
 .DELETE_ON_ERROR:
 
 ## make                  the library, build/libperigee.so
@@ -222,6 +222,13 @@ differential: $(LIB) build/peers/installed
 	build/peers/bin/pip install --quiet sentencepiece protobuf
 	for script in differential differential_frame differential_shared differential_unigram; do \
 	  PERIGEE_LIB="$(abspath $(LIB))" build/peers/bin/python spec/golden/tokenizer/$$script.py --texts $(TEXTS) || exit 1; done
+
+## make differential-files  random files beside the weights, and what sentence-transformers makes of them; SEED=1 FOLDERS=100
+SEED := 1
+FOLDERS := 100
+differential-files: $(LIB) build/peers/installed
+	build/peers/bin/pip install --quiet sentence-transformers==6.2.0 peft==0.21.2
+	PERIGEE_LIB="$(abspath $(LIB))" LUAJIT="$(LUAJIT)" build/peers/bin/python spec/golden/differential.py $(SEED) $(FOLDERS)
 
 ## make bench-cliffs     whether one token more costs much more: MiniLM, 8 to 4096 tokens
 bench-cliffs: $(LIB)

@@ -180,8 +180,10 @@ def limit_cases():
         "do_lower_case": False, "tokenizer_class": "BertTokenizer"}})
     encode("do_lower_case of tokenizer_args", {own: {"tokenizer_args": {"do_lower_case": False}}})
     encode("config_args", {own: {"config_args": {"hidden_act": "relu"}}})
-    encode("of a CrossEncoder", {"config_sentence_transformers.json": {"model_type": "CrossEncoder", "prompts": {"day": "the day "},
-                                 "default_prompt_name": "day"}})
+    for name in ("query", "document"):  # which every SentenceTransformer has
+        encode(f"the prompt {name} of no file", {"config_sentence_transformers.json": {}}, prompt=name)
+        encode(f"the prompt {name} without modules.json", {"modules.json": None}, prompt=name)
+    encode("a prompt that is null", {"config_sentence_transformers.json": {"prompts": {"query": None}, "default_prompt_name": "query"}})
     encode("made to write text", {"modules.json": None, "config.json": {**read(f"{tasks.HERE}/sentence/config.json"),
                                   "architectures": ["BertForCausalLM"]}})
 

@@ -408,7 +408,7 @@ describe("perigee.checkpoint", function()
       assert.same({ modes = { "mean" }, normalize = true }, pooling(CHAIN, '{"pooling_mode_mean_tokens": false}'))
     end)
 
-    it("of a model made to write text as its last token, and of a CrossEncoder as the mean", function()
+    it("of a model made to write text as its last token, and none of a CrossEncoder", function()
       local function alone(config, more)
         local contents = { ["config.json"] = config }
         for name, bytes in pairs(more or {}) do
@@ -419,9 +419,12 @@ describe("perigee.checkpoint", function()
       assert.same({ modes = { "last" }, normalize = false }, alone '{"architectures": ["RobertaForCausalLM"]}')
       assert.same({ modes = { "mean" }, normalize = false },
         alone '{"architectures": ["RobertaForCausalLM"], "is_causal": false}')
-      assert.same({ modes = { "mean" }, normalize = false }, alone(BERT, {
-        ["modules.json"] = modules(CHAIN), ["config_sentence_transformers.json"] = '{"model_type": "CrossEncoder"}',
-      }))
+      assert.equal("'DIR/config_sentence_transformers.json' is of a CrossEncoder, which gives scores of pairs (rerank) and no "
+        .. "vectors of texts", failure(function()
+        alone(BERT, {
+          ["modules.json"] = modules(CHAIN), ["config_sentence_transformers.json"] = '{"model_type": "CrossEncoder"}',
+        })
+      end))
     end)
 
     it("as the mean, not scaled, if nothing says otherwise", function()

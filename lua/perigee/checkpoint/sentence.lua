@@ -243,6 +243,9 @@ function M.activation(self)
   end
 end
 
+-- The prompts that every SentenceTransformer has, unless its file says something else.
+local EMPTY = { query = "", document = "" }
+
 --- What sentence-transformers puts before texts, { name = text }, the name of what it puts there unless told otherwise, nil if
 -- that is nothing, and the kind of model that the prompts are of.
 function M.prompts(self)
@@ -250,18 +253,21 @@ function M.prompts(self)
   if type(prompts) ~= "table" then
     fail("'%s': prompts is %s, expected an object of name: text", path, json.describe(prompts))
   end
-  local default = given(self.sentence_prompts.default_prompt_name)
-  if default ~= nil and (type(default) ~= "string" or type(prompts[default]) ~= "string") then
-    fail("'%s': default_prompt_name is %s, expected the name of one of the prompts", path, json.describe(default))
+  local kind, list = M.kind(self), {}
+  for name, text in pairs(kind == "SentenceTransformer" and EMPTY or {}) do
+    list[name] = text
   end
-  local list = {}
   for name, text in pairs(prompts) do
     if type(name) ~= "string" or type(text) ~= "string" and text ~= json.null then
       fail("'%s': the prompt %s is %s, expected a text", path, tostring(name), json.describe(text))
     end
-    list[name] = given(text)
+    list[name] = given(text) or ""
   end
-  return list, default, M.kind(self)
+  local default = given(self.sentence_prompts.default_prompt_name)
+  if default ~= nil and (type(default) ~= "string" or not list[default]) then
+    fail("'%s': default_prompt_name is %s, expected the name of one of the prompts", path, json.describe(default))
+  end
+  return list, default, kind
 end
 
 -- truncate_dim: how many of a vector's elements count; nil for all.
@@ -335,7 +341,7 @@ local function read_pooling(module, dir)
   return names ~= nil and named_modes(names, path) or switched_modes(config, path), flag(config, "include_prompt", path)
 end
 
--- Without modules.json, or of a CrossEncoder: the mean; of a model that was made to write text the last token.
+-- Without modules.json: the mean; of a model that was made to write text the last token.
 local function default_pooling(self)
   local architectures = self.config.architectures
   local first = type(architectures) == "table" and architectures[1]
@@ -351,8 +357,10 @@ end
 --   skip_prompt  true if the tokens of a prompt do not count, nor the special token before them
 -- Modules that are not supported are an error here, not when the checkpoint is opened.
 function M.pooling(self, width)
-  if not self.modules or M.kind(self) == "CrossEncoder" then
+  if not self.modules then
     return default_pooling(self)
+  elseif M.kind(self) == "CrossEncoder" then
+    fail("'%s' is of a CrossEncoder, which gives scores of pairs (rerank) and no vectors of texts", self.files.sentence_prompts)
   end
   local path, modules = self.files.modules, self.modules
   if #modules == 0 then
