@@ -340,7 +340,7 @@ describe("perigee.checkpoint", function()
           .. '"tokenizer_args": {"do_lower_case": false}, "model_kwargs": {"torch_dtype": "float16"}}',
       }
       assert.same({ "relu", nil, "bert" }, { c.config.hidden_act, c.config.revision, c.config.model_type })
-      assert.is_false(c:tokenizer_files().lowercase)
+      assert.is_false(c.tokenizer_config.do_lower_case)
       assert.equal("model_kwargs.torch_dtype of sentence_bert_config.json: settings say how a model computes: FP32 or INT8",
         tostring(c.ignored))
     end)

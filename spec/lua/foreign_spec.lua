@@ -7,6 +7,8 @@ local perigee = require "perigee"
 local POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaaa5e2ca2"
   .. "4d17e239\nsize 12345\n"
 
+local XLMR, ROBERTA = '{"tokenizer_class": "XLMRobertaTokenizer"}', '{"tokenizer_class": "RobertaTokenizer"}'
+
 describe("A file that is another", function()
   after_each(files.clean)
 
@@ -23,9 +25,11 @@ describe("A file that is another", function()
   it("is named where a tokenizer's file should be", function()
     for name, changes in pairs {
       ["vocab.txt"] = { ["vocab.txt"] = POINTER },
-      ["sentencepiece.bpe.model"] = { ["vocab.txt"] = false, ["sentencepiece.bpe.model"] = POINTER },
-      ["vocab.json"] = { ["vocab.txt"] = false, ["vocab.json"] = POINTER, ["merges.txt"] = "" },
-      ["merges.txt"] = { ["vocab.txt"] = false, ["vocab.json"] = '{"<s>": 0, "</s>": 1, "<unk>": 2}', ["merges.txt"] = POINTER },
+      ["sentencepiece.bpe.model"] = { ["tokenizer_config.json"] = XLMR, ["sentencepiece.bpe.model"] = POINTER },
+      ["vocab.json"] = { ["tokenizer_config.json"] = ROBERTA, ["vocab.json"] = POINTER, ["merges.txt"] = "" },
+      ["merges.txt"] = {
+        ["tokenizer_config.json"] = ROBERTA, ["vocab.json"] = '{"<s>": 0, "</s>": 1, "<unk>": 2}', ["merges.txt"] = POINTER,
+      },
       ["tokenizer.json"] = { ["tokenizer.json"] = POINTER }, ["tokenizer_config.json"] = { ["tokenizer_config.json"] = POINTER },
     } do
       local model = perigee.load(models.variant("spec/golden/tasks/sentence", changes))
