@@ -1,13 +1,15 @@
-/* INT8 attention for amx-model: the tiles of amx on the model of their instructions; the rest is the reference's. */
-#define NAME(f) f##_amx_model
+/* INT8 attention for amx-model: the tiles of amx on the model of their instructions, the rest as in the reference. */
 #define AMX_MODEL
 #include "../gemm_u8s8/amx_tiles.h"
 #include "../rows/v16_ref.h"
 
 #include "../rows/functions.h"
 #include "scratch.h"
-#include "tile_amx.h"
 
 #include "lanes_ref.h"
 
-#include "body.h"
+#include "head.h"
+
+#include "tiles_amx.h"
+
+void attention_u8s8_amx_model(const attention_u8s8 *a, int64_t q0, int64_t q1, void *scratch) { attend(a, q0, q1, scratch); }

@@ -1,4 +1,4 @@
-/* attention_u8s8.h: INT8 attention of one head, one body (body.h) compiled for each ISA; kernels.h has the contract. */
+/* attention_u8s8.h: INT8 attention of one head, the same code (head.h, blocks.h) compiled for each ISA; kernels.h has the contract. */
 #ifndef PERIGEE_ATTENTION_U8S8_H
 #define PERIGEE_ATTENTION_U8S8_H
 #include "../kernels.h"

@@ -84,4 +84,6 @@ INLINE v16i store_p(element *p, v16i a, v16i b, v16i c, v16i d) {
 
 #include "pack_sse.h"
 
-#include "body.h"
+#include "head.h"
+
+#include "blocks.h"

@@ -38,6 +38,8 @@ static void tile(int32_t *c, int64_t ldc, const int32_t *start, const uint8_t *a
 #include "lanes_avx512.h"
 
 #define PIPELINE
-#include "body.h"
+#include "head.h"
+
+#include "blocks.h"
 
 #include "pipeline_avx512.h"

@@ -43,4 +43,6 @@ INLINE const uint8_t *widen(void *to, const uint8_t *from, int64_t ld, int64_t D
 
 #include "pack_sse.h"
 
-#include "body.h"
+#include "head.h"
+
+#include "blocks.h"

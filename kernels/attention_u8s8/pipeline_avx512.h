@@ -1,4 +1,4 @@
-/* pipeline_avx512.h: INT8 attention, probabilities beside products; after body.h and tile_vnni.h.
+/* pipeline_avx512.h: INT8 attention, probabilities beside products; after blocks.h and tile_vnni.h.
  *
  * Of a tile of 5 or 6 queries first come all scores, then all probabilities, then the product with the values. vpdpbusd keeps two
  * of the core's four units busy and probabilities need the others as much, so those of a tile are computed while the tile before

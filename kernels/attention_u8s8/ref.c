@@ -20,4 +20,6 @@ static void tile(int32_t *c, int64_t ldc, const int32_t *start, const uint8_t *a
 
 #include "lanes_ref.h"
 
-#include "body.h"
+#include "head.h"
+
+#include "blocks.h"

@@ -7,6 +7,8 @@
  *   p       [BLOCK_QUERIES][panels * 64]                     8 bits; AVX2 keeps them, and the queries, in 16
  *   queries [BLOCK_QUERIES][D]
  *   context [BLOCK_QUERIES][64]                              int32: 64 columns of p v
+ *
+ * AMX has another layout after keys and values: tiles_amx.h.
  */
 #ifndef PERIGEE_ATTENTION_U8S8_SCRATCH_H
 #define PERIGEE_ATTENTION_U8S8_SCRATCH_H
@@ -29,9 +31,11 @@ static inline int64_t scores_bytes(int64_t S) { return BLOCK_QUERIES * panels_of
 static inline int64_t p_bytes(int64_t S) { return BLOCK_QUERIES * panels_of(S) * 64 * 2; }
 static inline int64_t queries_bytes(int64_t D) { return BLOCK_QUERIES * panels_of(D) * 64 * 2; }
 
+/* The larger of both layouts: an AMX CPU may use either. */
 static inline int64_t scratch_bytes(int64_t S, int64_t D) {
-  return keys_bytes(S, D) + values_bytes(S, D) + start_bytes(S) + scores_bytes(S) + p_bytes(S) + queries_bytes(D) +
-         BLOCK_QUERIES * 64 * 4;
+  int64_t blocks = start_bytes(S) + scores_bytes(S) + p_bytes(S) + queries_bytes(D) + BLOCK_QUERIES * 64 * 4;
+  int64_t tiles = 16 * 64 * (4 * (panels_of(S) + 1) + panels_of(S) + 1 + panels_of(D) * (1 + 4));
+  return keys_bytes(S, D) + values_bytes(S, D) + (blocks > tiles ? blocks : tiles);
 }
 
 #endif

@@ -111,23 +111,27 @@ static int fit(int c, int a, int b) {
   return 1;
 }
 
-void model_dpbusd(int c, int a, int b) {
+/* a's bytes are signed if is_signed. */
+static void dot(int c, int a, int b, int is_signed) {
   counts.products++;
   if (!fit(c, a, b))
     return;
-  int rows = state.tile[c].rows, depth = state.tile[a].bytes / 4, columns = state.tile[c].bytes / 4;
+  int rows = state.tile[c].rows, depth = state.tile[a].bytes, columns = state.tile[c].bytes / 4;
   for (int i = 0; i < rows; i++) {
     uint32_t sum[MAX_BYTES / 4]; /* unsigned: the instruction wraps */
     memcpy(sum, state.tile[c].data[i], sizeof sum);
     for (int k = 0; k < depth; k++) {
-      const uint8_t *x = state.tile[a].data[i] + 4 * k;
-      const int8_t *y = (const int8_t *)state.tile[b].data[k];
+      int x = is_signed ? (int8_t)state.tile[a].data[i][k] : state.tile[a].data[i][k];
+      const int8_t *y = (const int8_t *)state.tile[b].data[k / 4] + k % 4;
       for (int n = 0; n < columns; n++)
-        sum[n] += (uint32_t)(x[0] * y[4 * n] + x[1] * y[4 * n + 1] + x[2] * y[4 * n + 2] + x[3] * y[4 * n + 3]);
+        sum[n] += (uint32_t)(x * y[4 * n]);
     }
     memcpy(state.tile[c].data[i], sum, (size_t)columns * 4);
   }
 }
+
+void model_dpbusd(int c, int a, int b) { dot(c, a, b, 0); }
+void model_dpbssd(int c, int a, int b) { dot(c, a, b, 1); }
 
 #define AMX_MODEL
 #define NAME(f) f##_amx_model

@@ -16,6 +16,8 @@ void model_zero(int t);
 void model_load(int t, const void *base, int64_t stride);
 /* c += a b: a's bytes are unsigned, b's signed. */
 void model_dpbusd(int c, int a, int b);
+/* c += a b: both are signed. */
+void model_dpbssd(int c, int a, int b);
 void model_store(int t, void *base, int64_t stride);
 void model_release(void);
 /* What this thread's first fault since the last call was, or NULL. */

@@ -1,66 +1,12 @@
-/* body.h: INT8 attention; included by the .c file of each ISA after its v16 and these, which differ:
+/* blocks.h: INT8 attention in blocks of BLOCK_QUERIES queries, for all ISAs but AMX; after head.h and these definitions:
  *
- *   element                what a probability and a widened query are stored as
  *   TILE_M                 rows of a tile
  *   tile(c, ldc, start, a, lda, b, groups, m, columns)   c[m][16 * columns] = start[...] + a[m][4 * groups] times a panel of
  *                          groups of 4 by 64 columns; m up to TILE_M, columns 1 to 4
  *   widen(to, from, ld, D, rows, &ld)   the queries as elements: `to`, or `from` itself
- *   pack_keys16(to, from, ld)           16 channels of 16 keys of ld bytes: 4 groups of 16 keys by 4, each minus 128
- *   pack_values16(to, from, ld)         16 channels of 16 keys: 4 groups of 16 columns by 4, each minus 128
- *   probability(d, c)                   p of 16 scores; may be anything that store_p cuts to 0 to 255
- *   store_p(to, a, b, c, d)             64 of them; returns their sums over some lanes
- *   attend_tiles(a, s, q0, q1)          where PIPELINE is defined, after this: queries from q0 on, as many as it likes, without
- *                          a bias; returns the first that it left
- *
- * kernels/README.md writes down the arithmetic, scratch.h the scratch. Sums are integers, so their order is free; a query's bits
- * depend on nothing but its own row, the keys and the values, so neither the blocks nor q0 and q1 matter.
+ *   attend_tiles(a, s, q0, q1)          only where PIPELINE is defined; stands after blocks.h. Computes queries from q0 on, as
+ *                          many as it can, if there is no bias; returns the first query that it left
  */
-#include <math.h>
-#include <string.h>
-
-#include "attention_u8s8.h"
-#include "scratch.h"
-
-/* A block of up to 16 rows by 16 bytes, filled up with the byte that stands for 0. */
-INLINE const uint8_t *padded(uint8_t *to, const uint8_t *from, int64_t ld, int64_t rows, int64_t width) {
-  memset(to, 128, 16 * 16);
-  for (int64_t i = 0; i < rows; i++)
-    memcpy(to + 16 * i, from + i * ld, (size_t)width);
-  return to;
-}
-
-INLINE int64_t at_most(int64_t n, int64_t most) { return n < most ? n : most; }
-
-static void pack_keys(int8_t *keys, const attention_u8s8 *a) {
-  int64_t panel = packed_groups(a->D) * GROUP;
-  uint8_t block[16 * 16];
-  for (int64_t s = 0; s < a->S; s += 16)
-    for (int64_t d = 0; d < a->D; d += 16) {
-      int64_t rows = at_most(a->S - s, 16), width = at_most(a->D - d, 16);
-      int8_t *to = keys + s / 64 * panel + d / 4 * GROUP + s % 64 * 4;
-      const uint8_t *from = a->k + s * a->ld + d;
-      if (rows == 16 && width == 16)
-        pack_keys16(to, from, a->ld);
-      else
-        pack_keys16(to, padded(block, from, a->ld, rows, width), 16);
-    }
-}
-
-static void pack_values(int8_t *values, const attention_u8s8 *a) {
-  int64_t panel = packed_groups(a->S) * GROUP;
-  uint8_t block[16 * 16];
-  for (int64_t s = 0; s < a->S; s += 16)
-    for (int64_t d = 0; d < a->D; d += 16) {
-      int64_t rows = at_most(a->S - s, 16), width = at_most(a->D - d, 16);
-      int8_t *to = values + d / 64 * panel + s / 4 * GROUP + d % 64 * 4;
-      const uint8_t *from = a->v + s * a->ld + d;
-      if (rows == 16 && width == 16)
-        pack_values16(to, from, a->ld);
-      else
-        pack_values16(to, padded(block, from, a->ld, rows, width), 16);
-    }
-}
-
 /* c[rows][n] = start[n] + a[rows][4 * groups] b, tile by tile. */
 INLINE void multiply(int32_t *c, int64_t ldc, const int32_t *start, const element *a, int64_t lda, const int8_t *b,
                      int64_t groups, int64_t rows, int64_t n) {
@@ -103,24 +49,6 @@ INLINE float row_biased(int32_t *s, int32_t top, const float *bias, float scale,
   return vgreatest(most);
 }
 
-/* The largest of a row of scores: of integers, or, once a bias was added, of floats. */
-typedef struct row_most {
-  int32_t top;
-  float biased_top;
-} row_most;
-
-/* 16 probabilities. */
-INLINE v16i p16(const int32_t *s, row_most most, v16 c, const int biased) {
-  return probability(biased ? vsub(vload((const float *)(const void *)s, 16), vsplat(most.biased_top))
-                            : vfloat(visub(viload(s, 16), visplat(most.top))),
-                     c);
-}
-
-/* The same, of which there are `left`. */
-INLINE v16i some(const int32_t *s, row_most most, v16 c, const int biased, int64_t left) {
-  return left <= 0 ? visplat(0) : vifirst(p16(s, most, c, biased), visplat(0), (int)at_most(left, 16));
-}
-
 /* The probabilities of a row; returns their sum. biased: a constant in each copy. */
 INLINE int32_t row_p(element *p, const int32_t *s, row_most most, float scale, int64_t S, const int biased) {
   v16i sum = visplat(0);
@@ -133,18 +61,6 @@ INLINE int32_t row_p(element *p, const int32_t *s, row_most most, float scale, i
     sum = viadd(sum, store_p(p + k, some(s + k, most, c, biased, S - k), some(s + k + 16, most, c, biased, S - k - 16),
                              some(s + k + 32, most, c, biased, S - k - 32), some(s + k + 48, most, c, biased, S - k - 48)));
   return visum(sum);
-}
-
-/* y = float(c) * factor, stored or quantized: columns d0 to d0 + width of query t. */
-INLINE void store_context(const attention_u8s8 *a, const int32_t *c, float factor, int64_t t, int64_t d0, int64_t width) {
-  const quantizer *z = &a->quantize;
-  int64_t row = t - a->y_begin;
-  v16 f = vsplat(factor);
-  if (a->y)
-    LANES(width, vstore(a->y + row * a->ldy + d0 + k, vmul(vfloat(viload(c + k, n)), f), n));
-  if (z->mode == QUANTIZE_STATIC)
-    LANES(width, store_quantized(z->q + row * z->ldq + d0 + k, vmul(vmul(vfloat(viload(c + k, n)), f), vload(z->mul + d0 + k, n)),
-                                 vsplat((float)z->lo), vsplat((float)z->hi), visplat(z->zero), n));
 }
 
 /* Where the parts of the scratch begin. */
