@@ -11,8 +11,8 @@
 
 #include "tiles_amx.h"
 
-/* Measured on an Intel Granite Rapids, one core: with tiles 0.75 of the time at S 64, D 64, 0.98 at S 64, D 32, but 1.04 at S 32,
- * D 64 and 1.36 at S 32, D 32. Fewer queries than a block would leave a tile's rows empty. */
+/* Measured on an Intel Granite Rapids, one core: with tiles 0.78 of the time at S 64, D 64 and 0.93 at D 32, but 1.02 at S 32, D 64
+ * and 1.33 at D 32. Fewer queries than a block would leave a tile's rows empty. */
 static int tiles_are_faster(const attention_u8s8 *a, int64_t queries) {
   return queries >= BLOCK && (a->S >= 64 || (a->S >= 48 && a->D >= 64));
 }
