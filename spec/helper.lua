@@ -13,3 +13,8 @@ ffi.C.setenv("PERIGEE_CACHE", here .. "/build/cache", 0)
 ffi.C.setenv("LC_ALL", "C.UTF-8", 1) -- what is written for people depends on it: … or ...
 
 require "perigee.ffi"
+
+local every = tonumber(os.getenv "PERIGEE_COLLECT")
+if every then
+  require("spec.support.collect").start(every)
+end
