@@ -640,6 +640,9 @@ int64_t pgee_workspace_steps(const pgee_workspace *w);
 int pgee_workspace_run(pgee_workspace *w, const pgee_batch *batch);
 /* The same, and the seconds that each step took, [steps]. */
 int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *seconds);
+/* Runs the plan by one thread up to the first step whose result has a NaN or an infinity: its number from 0, -1 if all are finite.
+ * Outputs then hold anything. For explaining a result that is not finite. */
+int pgee_workspace_nonfinite(pgee_workspace *w, const pgee_batch *batch, int64_t *first);
 /* An output of the last run: a view of T, B or R rows in the workspace, valid until its next run. `buffer` is the plan's. */
 int pgee_workspace_output(pgee_tensor **out, const pgee_workspace *w, const pgee_tensor *buffer);
 

@@ -176,6 +176,7 @@ int pgee_workspace_output(pgee_tensor **out, const pgee_workspace *w, const pgee
 typedef struct run {
   pgee_workspace *w;
   double *seconds; /* [steps] or NULL */
+  int64_t *broken; /* the first step whose result is not finite; NULL: nobody looks. By one thread alone */
 } run;
 
 /* What this thread goes through in the first step after number `after` that has weights. */
@@ -208,6 +209,14 @@ static void look_ahead(const pgee_workspace *w, context *c) {
     __builtin_prefetch(s.from + i, 0, 2);
 }
 
+/* Whether a step wrote a NaN or an infinity. */
+static int wrote_nonfinite(const operator *o, const void *args) {
+  for (const field *f = o->fields; f->kind; f++)
+    if (f->kind == FIELD_WRITE && field_get(args, f) && pgee_tensor_nonfinite(field_get(args, f)) >= 0)
+      return 1;
+  return 0;
+}
+
 /* Between steps thread 0 looks whether to stop; the barrier tells the others. */
 static void run_steps(void *work, const context *common) {
   const run *r = work;
@@ -220,6 +229,10 @@ static void run_steps(void *work, const context *common) {
     if (o->weights)
       c.after = weights_after(r->w, &c, c.step);
     o->run(r->w->args[c.step], &c);
+    if (r->broken && wrote_nonfinite(o, r->w->args[c.step])) {
+      *r->broken = c.step;
+      return;
+    }
     int last = c.step + 1 == p->step_count;
     if (c.thread == 0 && !last && pgee_interrupted())
       phase_fail(&c, PGEE_INTERRUPTED, "interrupted after step %lld of %lld", (long long)c.step + 1, (long long)p->step_count);
@@ -262,7 +275,7 @@ static int run_paced(pgee_workspace *w, const pgee_batch *batch, double *seconds
   most = most < w->threads ? most : w->threads;
   int threads = pace_threads(p, most, !seconds);
   double began = pgee_seconds();
-  TRY(team_run(run_steps, &(run){w, seconds}, threads, batch, w->scratch, w->scratch_bytes));
+  TRY(team_run(run_steps, &(run){w, seconds, NULL}, threads, batch, w->scratch, w->scratch_bytes));
   if (!seconds)
     pace_took(p, most, pgee_seconds() - began, w->plan->step_count, batch->T);
   return PGEE_OK;
@@ -278,6 +291,17 @@ int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *s
     return run_paced(w, batch, seconds);
   for (int64_t i = 0; seconds && i < w->plan->step_count; i++)
     seconds[i] = 0;
+  return PGEE_OK;
+}
+
+int pgee_workspace_nonfinite(pgee_workspace *w, const pgee_batch *batch, int64_t *first) {
+  NEED(w, batch, first);
+  TRY(check_batch(w, batch));
+  set_rows(w, batch);
+  int64_t broken = -1;
+  if (batch->T > 0)
+    TRY(team_run(run_steps, &(run){w, NULL, &broken}, 1, batch, w->scratch, w->scratch_bytes));
+  *first = broken;
   return PGEE_OK;
 }
 

@@ -65,7 +65,8 @@ local function rewrite(from, to)
     end
   end
   local positions = c:tensor("embeddings.position_embeddings.weight"):f32():copy()
-  local numbers, row = positions:numbers(), c:tensor("embeddings.token_type_embeddings.weight")[1]:numbers()
+  local numbers = positions:numbers(nil, config.dim)
+  local row = c:tensor("embeddings.token_type_embeddings.weight")[1]:numbers(config.dim)
   for i = 0, #positions * config.dim - 1 do
     numbers[i] = numbers[i] + row[i % config.dim]
   end

@@ -260,7 +260,7 @@ static int fill_added(added_texts *a, const pgee_tokenizer *t, const pgee_tokeni
                                  .lstrip = from->lstrip != 0,
                                  .rstrip = from->rstrip != 0,
                                  .normalized = from->normalized != 0};
-    a->given[i] = (added_name){from->text, from->bytes, from->id, from->special};
+    a->given[i] = (added_name){from->bytes > 0 ? from->text : "", from->bytes, from->id, from->special};
     a->ids[i] = from->id;
   }
   trie_builder b;

@@ -52,7 +52,7 @@ int image_open(image *m, const void *bytes, int64_t size) {
 const void *image_section(const image *m, int section, int64_t *bytes) {
   const head *h = (const head *)m->bytes;
   *bytes = (int64_t)h->places[section][1];
-  return *bytes > 0 ? m->bytes + h->places[section][0] : NULL;
+  return m->bytes + h->places[section][0];
 }
 
 /* ---- Writing --------------------------------------------------------------------------------------------------------------- */

@@ -44,7 +44,8 @@ typedef struct image {
 
 /* Checks the head and the sections. PGEE_FORMAT says what is wrong; PGEE_UNSUPPORTED another version. */
 int image_open(image *m, const void *bytes, int64_t size);
-/* A section: its first byte, aligned to 64 from the start of the image, and how many there are. NULL and 0 if there is none. */
+/* A section: its first byte, aligned to 64 from the start of the image, and how many there are. 0 if there is none: the pointer is
+ * then one into the image all the same, because C gives NULL plus 0 no meaning. */
 const void *image_section(const image *m, int section, int64_t *bytes);
 
 /* Collects sections. Begin with zeros. */

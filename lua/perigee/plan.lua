@@ -268,6 +268,14 @@ function Workspace.profile(w, batch)
   return list
 end
 
+--- The number, from 1, of the first step whose result has a NaN or an infinity when the plan runs on a batch; nil: none has.
+-- Outputs of the run before are lost.
+function Workspace.first_nonfinite(w, batch)
+  check(C.pgee_workspace_nonfinite(workspaces.handle(w, "workspace"), batch_of(batch, 1), out_bytes))
+  local step = tonumber(out_bytes[0]) + 1
+  return step > 0 and step or nil
+end
+
 --- An output of the last run: a view of one row for each token, sequence or marked token, valid until the next run.
 function Workspace.output(w, b)
   check(C.pgee_workspace_output(out_tensor, workspaces.handle(w, "workspace"), buffer_handle(b, "output", 1)))

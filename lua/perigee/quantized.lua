@@ -289,7 +289,7 @@ end
 
 -- The largest magnitude of each channel, divided by factors or not: a list.
 local function magnitudes(seen, factors, K)
-  local min, max, s, list = seen.min:numbers(), seen.max:numbers(), factors and factors:numbers(), {}
+  local min, max, s, list = seen.min:numbers(K), seen.max:numbers(K), factors and factors:numbers(K), {}
   for k = 0, K - 1 do
     list[k + 1] = math.max(-min[k], max[k]) / (s and s[k] or 1)
   end

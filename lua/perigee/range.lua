@@ -15,7 +15,7 @@ local STEPS = 64 -- that each end is tried at
 local TAIL = 1e-4
 
 local function minmax(seen, s, K)
-  local min, max = seen.min:numbers(), seen.max:numbers()
+  local min, max = seen.min:numbers(K), seen.max:numbers(K)
   local low, high = 0, 0
   for k = 0, K - 1 do
     local divisor = s and s[k] or 1
@@ -36,7 +36,7 @@ local function histogram(seen, s, wmax, K, low, high)
     local b = math.max(0, math.min(BINS - 1, math.floor((v - low) * scale))) + 1
     count[b], sum[b], square[b] = count[b] + w, sum[b] + w * v, square[b] + w * v * v
   end
-  local x, min, max, rows = seen.sample:numbers(), seen.min:numbers(), seen.max:numbers(), #seen.sample
+  local x, min, max, rows = seen.sample:numbers(nil, K), seen.min:numbers(K), seen.max:numbers(K), #seen.sample
   for t = 0, rows - 1 do
     for k = 0, K - 1 do
       local divisor = s and s[k] or 1
@@ -114,12 +114,13 @@ end
 
 --- low <= 0 <= high, by one of the observers. seen: of a site, from the statistics; node: one of its linears, smoothed.
 function range.estimate(observer, seen, node, symmetric)
-  local K, s = node.site.width, node.factors and node.factors:numbers()
+  local K = node.site.width
+  local s = node.factors and node.factors:numbers(K)
   local low, high = minmax(seen, s, K)
   if observer == "minmax" or low == high then
     return low, high
   end
-  local h = histogram(seen, s, node.wmax:numbers(), K, low, high)
+  local h = histogram(seen, s, node.wmax:numbers(K), K, low, high)
   local lo, hi
   if h.total == 0 then
     return low, high

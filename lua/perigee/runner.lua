@@ -101,14 +101,70 @@ function Runner:reserve(tokens)
   workspace(self, { T = tokens, B = 1, S = tokens, R = 0 })
 end
 
+---- Results that are not finite ---------------------------------------------------------------------------------------
+
+-- What a step is called: a linear and an attention by their names in the model, another operator by what it comes after.
+local function step_name(self, step)
+  local named, at = { linear = self.lowered.linears, attention = self.lowered.attentions }, { linear = 0, attention = 0 }
+  local name, op
+  for i, of in ipairs(self.plan:steps()) do
+    op = of
+    local entry
+    if named[op] then
+      at[op] = at[op] + 1
+      entry = named[op][at[op]]
+    end
+    if entry then
+      local node = entry.node or entry
+      name = node.parts and node.parts[1].name or node.name
+    end
+    if i == step then
+      return entry and ("the %s %s"):format(op, name) or name and ("the %s after %s"):format(op, name) or "the " .. op
+    end
+  end
+end
+
+-- The input that a row of an output is about. counts: "tokens", "sequences" or "marked"; before: tokens, sequences and marks of
+-- the batch before the chunk.
+local function input_of(batch, counts, row, before)
+  if counts == "sequences" then
+    return batch.of[before.sequences + row]
+  end
+  local token = counts == "marked" and batch.rows[before.marked + row - 1] or before.tokens + row - 1
+  for s = 1, batch.n do
+    if token < batch.starts[s] then
+      return batch.of[s]
+    end
+  end
+end
+
+-- The error about an output with a NaN or an infinity: which input, and which step is the first to make one.
+local function not_finite(self, space, chunk, input)
+  local step = space:first_nonfinite(chunk)
+  local where = step and ("; the first step whose result is not finite is %s (step %d of %d)"):format(step_name(self, step), step,
+    #self.plan:steps()) or ""
+  error(("input %d: the model's result is not finite%s: the weights there, or what they are multiplied by, are too large"):format(
+    input, where), 0)
+end
+
+---- Running -----------------------------------------------------------------------------------------------------------
+
 --- Runs a batch of inputs.lua. For each chunk, visit(output, first, last, token, mark) is called: output(name) is the tensor of
 -- that output, valid until visit returns; first to last (excluded, from 0) are its sequences, token the first one's first token,
--- mark the number of marked tokens before it.
+-- mark the number of marked tokens before it. An output with a NaN or an infinity is an error that names the first such step.
 function Runner:run(batch, visit)
   each_chunk(self, batch, function(space, chunk, first, last, mark)
     space:run(chunk)
     visit(function(name)
-      return space:output(self.outputs[name])
+      local buffer = self.outputs[name]
+      local rows = space:output(buffer)
+      local row = rows:first_nonfinite()
+      if row then
+        rows:release()
+        local before = { tokens = batch.starts[first], sequences = first, marked = mark }
+        not_finite(self, space, chunk, input_of(batch, buffer.rows, row, before))
+      end
+      return rows
     end, first, last, batch.starts[first], mark)
   end)
 end
@@ -123,6 +179,12 @@ function Runner:profile(batch)
     chunks = chunks + 1
   end)
   return sums, chunks
+end
+
+--- Elements of a row of an output; an error if there is none of that name. what: the task, for messages.
+function Runner:width(name, what)
+  local buffer = self.outputs[name] or error(("%s: the model's plan has no output '%s'"):format(what, name), 0)
+  return buffer.width
 end
 
 --- Bytes of the workspace, 0 before the first run.

@@ -359,13 +359,17 @@ end
 
 --- The elements of a float tensor as numbers: a copy, an FFI array of doubles from 0, row after row without gaps. A NaN is
 -- canonical: the bits of one in a file or from C never reach Lua (see perigee.ffi).
-function methods.numbers(t)
+--   rows, width   what the tensor must have, nil: anything; an error if it has something else. Nothing checks the indices of an
+--                 FFI array, so whoever knows how far it is read says so here
+function methods.numbers(t, rows, width)
   local h = class.handle(t, "tensor")
-  local kind, rows, width = types[C.pgee_tensor_dtype(h)], tonumber(C.pgee_tensor_dim(h, 0)), width_of(h)
+  local kind, of_t, of_row = types[C.pgee_tensor_dtype(h)], tonumber(C.pgee_tensor_dim(h, 0)), width_of(h)
   if not kind.float then
     error(("numbers: this tensor is %s, expected F32, F16, BF16 or F64"):format(kind.name), 2)
+  elseif (rows or of_t) ~= of_t or (width or of_row) ~= of_row then
+    pgee.error(("numbers: this tensor is %s, expected [%d][%d]"):format(title(h), rows or of_t, width or of_row))
   end
-  local numbers = pgee.numbers(C.pgee_tensor_data(h), kind.code, rows * width) -- floats have no gaps between rows
+  local numbers = pgee.numbers(C.pgee_tensor_data(h), kind.code, of_t * of_row) -- floats have no gaps between rows
   return numbers
 end
 

@@ -18,7 +18,7 @@ function workload.new(encoder, batches)
     self.longest = math.max(self.longest, batch.T)
   end
   self.runner = encoder:runner "hidden"
-  self.width = encoder.model.config.hidden_size
+  self.width = self.runner:width("hidden", "bench")
   self.hidden = ffi.new("uint32_t[?]", self.longest * self.width)
   return self
 end

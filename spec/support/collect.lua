@@ -1,8 +1,8 @@
---- Collect: a hostile collector. Before calls into the library all garbage is collected, once the call's arguments are there: what
--- only a pointer among them keeps is freed, and the sanitizers of `make hard` see C read it.
+--- Collect: a hostile collector. Before a call into the library, when its arguments are there, all garbage is collected: what
+-- only a pointer among the arguments would keep is freed, and the sanitizers of `make hard` see C read it.
 --
--- PERIGEE_COLLECT=N, an environment variable, asks for it: about one call of N, chosen by a fixed sequence; 1: every call. Collections
--- between calls are as frequent as LuaJIT allows without taking longer than that: a new cycle begins when one has ended.
+-- The environment variable PERIGEE_COLLECT=N asks for it before about one call of N, chosen by a fixed sequence; 1: every call.
+-- Between calls the collector never pauses: a new cycle begins when one has ended.
 local pgee = require "perigee.ffi"
 
 local collect = { calls = 0, collections = 0 }

@@ -41,7 +41,7 @@ end
 function attention.scales(seen, heads)
   local W = #seen.min
   local D = W / 3 / heads
-  local min, max = seen.min:numbers(), seen.max:numbers()
+  local min, max = seen.min:numbers(W), seen.max:numbers(W)
   local m, qk, v = pgee.doubles(W), pgee.doubles(heads), pgee.doubles(heads)
   for h = 0, heads - 1 do
     local own = {}
@@ -71,7 +71,7 @@ function attention.bias(node, memo)
   local bias, heads = node.bias, node.heads
   return bias and memo:get(("bias %s %d %s"):format(bias.table.name, bias.reach, tostring(bias.bucket)), function()
     local rows, stride = bias.table.tensor, 2 * bias.reach - 1
-    local from, to = rows:numbers(), pgee.doubles(heads * stride)
+    local from, to = rows:numbers(nil, heads), pgee.doubles(heads * stride)
     for distance = 1 - bias.reach, bias.reach - 1 do
       local bucket, column = bias.bucket(distance), distance + bias.reach - 1
       if type(bucket) ~= "number" or bucket % 1 ~= 0 or bucket < 0 or bucket >= rows.shape[1] then
@@ -79,7 +79,7 @@ function attention.bias(node, memo)
           pgee.describe(bucket), rows.shape[1] - 1, bias.table.name), 0)
       end
       for h = 0, heads - 1 do
-        to[h * stride + column] = from[bucket * rows.shape[2] + h]
+        to[h * stride + column] = from[bucket * heads + h]
       end
     end
     return tensor.new("F32", { heads, stride }):put(to)

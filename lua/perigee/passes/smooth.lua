@@ -21,7 +21,7 @@ end
 
 -- The largest |x| of each channel.
 local function input_range(seen, K)
-  local min, max, out = seen.min:numbers(), seen.max:numbers(), pgee.doubles(K)
+  local min, max, out = seen.min:numbers(K), seen.max:numbers(K), pgee.doubles(K)
   for k = 0, K - 1 do
     out[k] = math.max(-min[k], max[k])
   end

@@ -43,7 +43,7 @@ end
 local function pool_all(encoder, batch, modes)
   local parts, gathered = {}, encoder:run("embed", batch)
   for i = 1, #modes do
-    parts[i] = gathered["pool " .. i]
+    parts[i] = gathered["pool " .. i] or error(("embed: the model's plan has no output 'pool %d'"):format(i), 0)
   end
   return parts
 end
@@ -51,7 +51,7 @@ end
 -- Turns means weighted by positions from 1, y, into those by positions from skipped + 1, which the tokens have in the whole
 -- sequence: of every second row, whose tokens are lengths[row]. mean: the plain means.
 local function count_from(y, mean, lengths, skipped)
-  local weighted, plain, width = y:numbers(), mean:numbers(), y.shape[2]
+  local weighted, plain, width = y:numbers(), mean:numbers(#y, y.shape[2]), y.shape[2]
   for row, n in pairs(lengths) do
     local own, more = n * (n + 1) / 2, skipped * n
     for k = row * width, (row + 1) * width - 1 do
@@ -116,7 +116,7 @@ local function join(pooled, batch)
     return pooled
   end
   local width = pooled.shape[2]
-  local from, to = pooled:numbers(), pgee.doubles(batch.count * width)
+  local from, to = pooled:numbers(batch.n), pgee.doubles(batch.count * width)
   for input, first, last in batch:groups() do
     local all = batch.starts[last] - batch.starts[first - 1]
     for k = 0, width - 1 do
@@ -158,6 +158,11 @@ function embed.run(encoder, given, opts)
   local parts = prompt and pooling.skip_prompt and pool_rest(encoder, batch, pooling.modes, tokens_of(model, prompt))
     or pool_all(encoder, batch, pooling.modes)
   local all = vectors.finish(join(vectors.side_by_side(parts), batch), pooling, read.dimensions)
+  local broken = all:first_nonfinite()
+  if broken then -- the hidden states are finite: Runner:run has looked
+    error(("embed: input %d: the vector is not finite: what the checkpoint has after the pooling makes it too large"):format(
+      broken), 0)
+  end
   if read.tables then
     local lists = all:totable()
     all:release()

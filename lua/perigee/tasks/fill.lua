@@ -127,11 +127,15 @@ end
 
 ---- The task ----------------------------------------------------------------------------------------------------------
 
--- Tokens of a list of pieces or words.
-local function tokens_of(tokenizer, list)
+-- Tokens of a list of pieces or words, of which a model has V.
+local function tokens_of(tokenizer, list, V)
   local tokens = list and {}
   for i, piece in ipairs(list or {}) do
     tokens[i] = tokenizer:id(piece) or error(("fill: targets[%d] is %q, which is no piece of the vocabulary"):format(i, piece), 0)
+    if tokens[i] >= V then
+      error(("fill: targets[%d] is %q, the token %d, but the model has logits for tokens 0 to %d"):format(i, piece, tokens[i],
+        V - 1), 0)
+    end
   end
   return tokens
 end
@@ -154,12 +158,12 @@ function fill.run(encoder, given, opts)
   options.method(encoder, "fill")
   local read = options.read(opts, fill.options, "fill")
   local model = encoder.model
-  encoder:runner "fill-mask" -- errors come first if there is no such head
+  local V = encoder:runner("fill-mask"):width("logits", "fill")
   local tokenizer = model:tokenizer()
   if not tokenizer.mask then
     error("fill: the tokenizer has no mask token", 0)
   end
-  local targets = tokens_of(tokenizer, read.targets)
+  local targets = tokens_of(tokenizer, read.targets, V)
   local batch = inputs.batch(model, given, "fill", inputs.how(read, { forms = fill.forms, keep = true }))
   local marks, rows, list = find_masks(batch, tokenizer), {}, {}
   for i, mark in ipairs(marks) do
@@ -167,7 +171,7 @@ function fill.run(encoder, given, opts)
   end
   encoder:runner("fill-mask"):run(batch:mark(rows), function(output, _, _, _, before)
     local logits = output "logits"
-    local numbers, V = logits:numbers(), logits.shape[2]
+    local numbers = logits:numbers(nil, V)
     for r = 0, #logits - 1 do
       local mark = marks[before + r + 1]
       list[mark.input] = list[mark.input] or {}

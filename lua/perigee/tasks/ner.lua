@@ -244,7 +244,8 @@ function ner.run(encoder, given, opts)
     end
   end
   local parts = encoder:run("ner", batch)
-  local logits, labels, list = parts.tags:numbers(), #model.config.labels, {}
+  local labels, list = #model.config.labels, {}
+  local logits = parts.tags:numbers(batch.T, labels)
   for input, first, last in batch:groups() do
     local e, p = probabilities(batch, logits, labels, first, last)
     if e.list then

@@ -16,6 +16,10 @@ function M.side_by_side(list)
   local all = tensor.new("F32", { rows, width * #list })
   local to, to_stride = all:pointer()
   for i, part in ipairs(list) do
+    if #part ~= rows or part.shape[2] ~= width then
+      error(("embed: the pooled states %d are [%d][%d], expected [%d][%d] as the first"):format(i, #part, part.shape[2], rows,
+        width), 0)
+    end
     local from, stride = part:pointer()
     for row = 0, rows - 1 do
       ffi.copy(to + row * to_stride + (i - 1) * width, from + row * stride, width * 4)
