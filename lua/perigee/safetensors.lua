@@ -7,6 +7,7 @@
 --   f:close()            -- tensors stay valid: they keep the file mapped
 --   safetensors.write("b.safetensors", { a = tensor.from { 1, 2 } }, { key = "value" })
 local ffi = require "ffi"
+local foreign = require "perigee.foreign"
 local pgee = require "perigee.ffi"
 local options = require "perigee.options"
 local tensor = require "perigee.tensor"
@@ -33,15 +34,14 @@ local function text_check(s, what, level)
   end
 end
 
---- The file at `path`. Errors say what is missing or malformed. { copy = true } reads all of it into memory: what others do to
--- the file afterwards does not matter.
+--- The file at `path`. Errors say what is missing or malformed, and what the file is if it is another. { copy = true } reads all
+-- of it into memory: what others do to the file afterwards does not matter.
 function M.open(path, opts)
   text_check(path, "path")
   opts = options.check(opts, { copy = true }, "safetensors")
-  if options.boolean(opts.copy, "safetensors: copy") then
-    check(C.pgee_safetensors_read(out, path))
-  else
-    check(C.pgee_safetensors_open(out, path))
+  local open = options.boolean(opts.copy, "safetensors: copy") and C.pgee_safetensors_read or C.pgee_safetensors_open
+  if open(out, path) ~= 0 then
+    pgee.error(ffi.string(C.pgee_message()) .. foreign.hint(path))
   end
   return class.wrap(out[0])
 end

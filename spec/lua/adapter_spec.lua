@@ -109,6 +109,11 @@ describe("An adapter", function()
     local inside = { ["config.json"] = false, ["model.safetensors"] = false, ["some/config.json"] = '{"model_type": "bert"}',
       ["some/model.safetensors"] = base() }
     assert.same({ { 7, 2, 15 }, { 14, 5, 26 } }, weight({ base_model_name_or_path = "some" }, nil, inside))
+    local apart = { ["config.json"] = false, ["model.safetensors"] = false, ["adapter_config.json"] = false,
+      ["adapter_model.safetensors"] = false, ["modules.json"] = '[{"type": "a.Transformer", "path": "0_Transformer"}]',
+      ["0_Transformer/adapter_config.json"] = cjson.encode { peft_type = "LORA", r = 1, lora_alpha = 2,
+        base_model_name_or_path = whole }, ["0_Transformer/adapter_model.safetensors"] = files.pack { A, B } }
+    assert.same({ { 7, 2, 15 }, { 14, 5, 26 } }, weight(nil, nil, apart))
     assert.equal("'DIR/adapter_config.json' is of an adapter for the model the string 'some/model', which is not here: put its "
       .. "config.json and model.safetensors into the adapter's folder, or let base_model_name_or_path be the path of its folder",
       refused(nil, nil, own))

@@ -22,6 +22,13 @@ describe("A file that is another", function()
     assert.equal("", foreign.hint "/tmp")
   end)
 
+  it("is named where an artifact should be", function()
+    for _, how in ipairs { {}, { copy = true } } do
+      assert.error_matches(function() perigee.open(files.write(POINTER), how) end, "run `git lfs pull` in the folder$")
+      assert.error_matches(function() perigee.open(files.write "PK\3\4...........", how) end, "it is a ZIP archive")
+    end
+  end)
+
   it("is named where a tokenizer's file should be", function()
     for name, changes in pairs {
       ["vocab.txt"] = { ["vocab.txt"] = POINTER },

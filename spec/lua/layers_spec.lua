@@ -85,6 +85,22 @@ describe("Modules after the pooling", function()
   end)
 end)
 
+describe("config_sentence_transformers.json", function()
+  after_each(files.clean)
+
+  it("has keys without effect here, which are listed", function()
+    local model = perigee.load(models.variant("spec/golden/tasks/sentence", { ["config_sentence_transformers.json"] =
+      '{"similarity_fn_name": "dot", "keep_in_fp32_modules": ["0.model.classifier"], "__version__": {}, "requirements": {}}' }))
+    local _, ignored = model:unused()
+    assert.equal("similarity_fn_name of config_sentence_transformers.json: who takes the vectors compares them; perigee.evaluate "
+      .. "does by their cosine\nkeep_in_fp32_modules of config_sentence_transformers.json: the setting `skip` says which linears "
+      .. "stay in FP32; heads always do", tostring(ignored))
+    model = perigee.load(models.variant("spec/golden/tasks/sentence", { ["config_sentence_transformers.json"] =
+      '{"similarity_fn_name": "cosine", "keep_in_fp32_modules": null}' }))
+    assert.equal("", tostring(select(2, model:unused())))
+  end)
+end)
+
 describe("truncate_dim", function()
   after_each(files.clean)
 

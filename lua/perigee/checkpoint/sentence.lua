@@ -33,11 +33,13 @@ function M.modules(dir)
   return modules, path
 end
 
---- The folder of config.json: the Transformer module's if modules.json has one.
+--- The folder of config.json, or of an adapter's: the Transformer module's if modules.json has one.
 function M.folder(dir, modules)
   for _, module in ipairs(modules or {}) do
-    if module.class == "Transformer" and json.exists(join(join(dir, module.path), "config.json")) then
-      return join(dir, module.path)
+    local folder = join(dir, module.path)
+    if module.class == "Transformer" and (json.exists(join(folder, "config.json"))
+      or json.exists(join(folder, "adapter_config.json"))) then
+      return folder
     end
   end
   return dir

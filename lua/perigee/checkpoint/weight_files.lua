@@ -7,10 +7,10 @@ local fail, join = read.fail, read.join
 
 local M = {}
 
---- The safetensors file at `path`. An error says what is wrong with it, and what it is if it is none.
+--- The safetensors file at `path`. An error blames nobody.
 function M.open(path)
   local ok, file = pcall(safetensors.open, path)
-  return ok and file or fail("%s%s", file, foreign.hint(path))
+  return ok and file or fail("%s", file)
 end
 
 local CONVERT = [[To convert them, run in that folder, with PyTorch and safetensors installed:
