@@ -1,0 +1,173 @@
+--- What AMX should reach on the linears and the INT8 attention of known encoders, by counting; and what it does reach.
+--
+--   make model-amx
+--   taskset -c 1 luajit spec/support/model_amx.lua [--tokens N]
+--
+-- The portable model of the tile instructions runs each operator once, with one thread, and counts. These costs, measured on
+-- Granite Rapids, turn the counts into cycles. Those of instructions hold for data in the first-level cache.
+local CYCLES = {
+  product = 16, -- tdpbusd
+  load = 8, -- tileloadd
+  store = 16, -- tilestored
+  configuration = 200, -- ldtilecfg, during which nothing else runs
+  l2_bytes = 45, -- that the second-level cache delivers in one cycle
+  l3_bytes = 7.5, -- that the third-level cache delivers in one cycle
+}
+-- Float multiplications, conversions, comparisons and shifts for 16 results: the core does one a cycle while products run, and
+-- two a cycle otherwise.
+local VECTOR = { f32 = 2, u8 = 5, gelu = 11, probability = 9 }
+-- The model: the slowest of these decides, because all of them overlap: products, loads, stores, bytes from the caches, and the
+-- vector instructions. Configurations, and the epilogue of the last tile of an operator, come on top. Attention does its parts
+-- one after another, so there the vector instructions come on top, too.
+package.path = "./?.lua;lua/?.lua;lua/?/init.lua;" .. package.path
+require "spec.helper"
+local argparse = require "argparse"
+local ffi = require "ffi"
+local bench = require "perigee.bench"
+local operator = require "perigee.operator"
+local packed = require "perigee.packed"
+local pgee = require "perigee.ffi"
+local report = require "perigee.report"
+local tensor = require "perigee.tensor"
+local engine = require "spec.support.engine"
+local native = require("spec.support.native").cdef [[
+  typedef struct model_counts { int64_t configurations, zeros, loads, products, stores, releases; } model_counts;
+  void spec_tile_count_from_zero(void);
+  model_counts spec_tile_counted(void);
+  double spec_bench_gigahertz(void);
+  double spec_bench_attention_u8s8(int isa, int64_t S, int64_t D, int64_t heads, int tries);
+]]
+local C, check = pgee.C, pgee.check
+
+local parser = argparse("model_amx", "Counts what AMX does, and compares with what it takes.")
+parser:option("--tokens", "Rows of the linears, tokens of the attention"):convert(tonumber):default "128"
+local args = parser:parse()
+
+-- N, K and what the results become, of each linear of a layer; features of a head.
+local MODELS = {
+  { "MiniLM", { { 1152, 384, "u8" }, { 384, 384, "f32" }, { 1536, 384, "gelu" }, { 384, 1536, "f32" } }, 32 },
+  { "DistilBERT", { { 2304, 768, "u8" }, { 768, 768, "f32" }, { 3072, 768, "gelu" }, { 768, 3072, "f32" } }, 64 },
+  { "BERT-large", { { 3072, 1024, "u8" }, { 1024, 1024, "f32" }, { 4096, 1024, "gelu" }, { 1024, 4096, "f32" } }, 64 },
+  { "ModernBERT", { { 2304, 768, "u8" }, { 768, 768, "f32" }, { 2304, 768, "f32" }, { 768, 1152, "f32" } }, 64 },
+}
+local HEADS = 4 -- that lie side by side in the attention's rows
+local PANEL, TILE, GROUP_BYTES, MAX_GROUP, SPAN, KEPT = 64, 32, 512 * 1024, 8, 1024, 2^20
+
+---- Counting ----------------------------------------------------------------------------------------------------------
+
+-- f() on the model: its counts as numbers.
+local function counted(f)
+  return engine.with_isa(C.PGEE_AMX_MODEL, function()
+    return engine.with_threads(1, function()
+      native.spec_tile_count_from_zero()
+      f()
+      local n, counts = native.spec_tile_counted(), {}
+      for _, name in ipairs { "configurations", "loads", "products", "stores" } do
+        counts[name] = tonumber(n[name])
+      end
+      return counts
+    end)
+  end)
+end
+
+-- Bytes of a linear from the second-level cache: a panel for each tile of rows; the rows for each group of panels, or for each
+-- panel if they do not fit the first-level cache.
+local function l2_bytes(rows, N, K)
+  local panels, group = math.ceil(N / PANEL), 1
+  if rows > TILE then
+    group = math.max(1, math.min(MAX_GROUP, math.floor(GROUP_BYTES / (K * PANEL))))
+  end
+  return math.ceil(rows / TILE) * N * K + rows * K * (K > SPAN and panels or math.ceil(panels / group))
+end
+
+local function tile_cycles(n, bytes)
+  return math.max(CYCLES.product * n.products, CYCLES.load * n.loads, CYCLES.store * n.stores, bytes / CYCLES.l2_bytes)
+end
+
+-- Cycles to read the weights, if the second-level cache cannot keep them until the next run.
+local function l3_cycles(N, K)
+  return N * K > KEPT and N * K / CYCLES.l3_bytes or 0
+end
+
+---- Operators ---------------------------------------------------------------------------------------------------------
+
+local function linear(rows, N, K, kind)
+  local x, w = tensor.new("U8", { rows, K }), packed.new(engine.matrix(N, K, 1))
+  local bytes, stride = x:pointer()
+  ffi.fill(bytes, rows * stride, 0x55)
+  local y, given = tensor.new(kind == "f32" and "F32" or "U8", { rows, N }), { x = x, w = w, scale = w.scales, zero = 128 }
+  if kind == "f32" then
+    given.y = y
+  else
+    given.activation = kind == "gelu" and "gelu" or "identity"
+    given.quantize = { mode = "static", q = y, m = engine.vector(N, 2), zero = 100 }
+  end
+  local code, struct = operator.args("linear", given)
+  local function run()
+    check(C.pgee_run(code, struct, nil))
+  end
+  local n, vector = counted(run), VECTOR[kind] * rows * N / 16
+  local last = VECTOR[kind] * math.min(rows, TILE) * PANEL / 16 / 2
+  return {
+    name = ("linear K %d, N %d, %s"):format(K, N, kind), counts = n, run = run,
+    cycles = math.max(tile_cycles(n, l2_bytes(rows, N, K)), vector, l3_cycles(N, K))
+      + CYCLES.configuration * n.configurations + last,
+  }
+end
+
+local function attention(S, D)
+  local function cycles(isa, tries)
+    return native.spec_bench_attention_u8s8(isa, S, D, HEADS, tries)
+  end
+  local n = counted(function() cycles(C.PGEE_AMX_MODEL, 0) end)
+  return {
+    name = ("attention S %d, D %d"):format(S, D), counts = n,
+    run = function() cycles(C.PGEE_AMX, 0) end, cycles = tile_cycles(n, 0) + VECTOR.probability * S * S / 16 / 2
+      + CYCLES.configuration * n.configurations,
+    measure = function() return cycles(C.PGEE_AMX, 50) / native.spec_bench_gigahertz() / 1e9 end,
+  }
+end
+
+---- Measuring and printing --------------------------------------------------------------------------------------------
+
+local rate = ffi.new "double[1]"
+
+-- Seconds of one product, on registers alone.
+local function product_seconds()
+  check(C.pgee_cpu_peak(C.PGEE_PEAK_INT8, 30, rate))
+  return 2 * 16 * 16 * 64 / rate[0]
+end
+
+-- The share of the peak that an operator reaches: the seconds that its products take alone, of those it takes.
+local function measured(op)
+  return engine.with_isa(C.PGEE_AMX, function()
+    return engine.with_threads(1, function()
+      local product = product_seconds()
+      local seconds = op.measure and op.measure() or bench.time({ op.run }, { rounds = 30, seconds = 0.05 })[1].min
+      return op.counts.products * math.min(product, product_seconds()) / seconds
+    end)
+  end)
+end
+
+local function percent(share)
+  return ("%.0f %%"):format(100 * share)
+end
+
+local here = C.pgee_isa_runs(C.PGEE_AMX) == 1
+local rows = { { "model", "operator ", "products", "loads", "stores", "configurations", "cycles", "of peak", "measured" } }
+for _, model in ipairs(MODELS) do
+  local operators = {}
+  for i, shape in ipairs(model[2]) do
+    operators[i] = linear(args.tokens, unpack(shape))
+  end
+  operators[#operators + 1] = attention(args.tokens, model[3])
+  for _, op in ipairs(operators) do
+    local n = op.counts
+    rows[#rows + 1] = {
+      model[1], op.name, ("%d"):format(n.products), ("%d"):format(n.loads), ("%d"):format(n.stores),
+      ("%d"):format(n.configurations), ("%.0f"):format(op.cycles), percent(CYCLES.product * n.products / op.cycles),
+      here and percent(measured(op)) or "no AMX",
+    }
+  end
+end
+print(report.table(rows))
