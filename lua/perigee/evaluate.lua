@@ -24,70 +24,113 @@ local evaluate = {}
 
 ---- Metrics -----------------------------------------------------------------------------------------------------------
 
--- Two lists of one length, of numbers if `kind` says so.
-local function same_length(a, b, kind)
+-- Two lists of one length, of numbers if `kind` says so. what: the function's name.
+local function same_length(what, a, b, kind)
   for _, list in ipairs { a or false, b or false } do
     if type(list) ~= "table" then
-      error(("expected two lists of one length, at least 1; got %s and %s"):format(pgee.describe(a), pgee.describe(b)), 3)
+      error(("evaluate.%s: expected two lists of one length, at least 1; got %s and %s"):format(what, pgee.describe(a),
+        pgee.describe(b)), 3)
     end
     for i, v in ipairs(list) do
       if kind and type(v) ~= kind then
-        error(("expected two lists of %ss; entry %d is %s"):format(kind, i, pgee.describe(v)), 3)
+        error(("evaluate.%s: expected two lists of %ss; entry %d is %s"):format(what, kind, i, pgee.describe(v)), 3)
       end
     end
   end
   if #a ~= #b or #a == 0 then
-    error(("expected two lists of one length, at least 1; got %d and %d"):format(#a, #b), 3)
+    error(("evaluate.%s: expected two lists of one length, at least 1; got %d and %d"):format(what, #a, #b), 3)
   end
 end
 
 --- Pearson's correlation; NaN if one list is constant.
 function evaluate.pearson(a, b)
-  same_length(a, b, "number")
+  same_length("pearson", a, b, "number")
   return metrics.pearson(a, b)()
 end
 
 --- Spearman's rank correlation; NaN if one list is constant or has a NaN, which has no rank.
 function evaluate.spearman(a, b)
-  same_length(a, b, "number")
+  same_length("spearman", a, b, "number")
   return metrics.spearman(a, b)()
+end
+
+--- Average precision of scores by labels, 0 or 1, as scikit-learn computes it; NaN if no label is 1 or a score is NaN.
+function evaluate.average_precision(scores, labels)
+  same_length("average_precision", scores, labels, "number")
+  for i, label in ipairs(labels) do
+    if label ~= 0 and label ~= 1 then
+      error(("evaluate.average_precision: label %d is %s, expected 0 or 1"):format(i, pgee.describe(label)))
+    end
+  end
+  return metrics.average_precision(scores, labels)()
 end
 
 --- The fraction of equal entries.
 function evaluate.accuracy(answers, labels)
-  same_length(answers, labels)
+  same_length("accuracy", answers, labels)
   return metrics.accuracy(answers, labels)()
 end
 
 --- F1 of one class; without it the mean over all classes that occur (macro).
 function evaluate.f1(answers, labels, positive)
-  same_length(answers, labels)
+  same_length("f1", answers, labels)
   return (positive ~= nil and metrics.f1(answers, labels, positive) or metrics.macro_f1(answers, labels))()
 end
 
 --- Matthews' correlation of any number of classes.
 function evaluate.matthews(answers, labels)
-  same_length(answers, labels)
+  same_length("matthews", answers, labels)
   return metrics.matthews(answers, labels)()
 end
 
 --- Of lists of tags, one list a sentence: F1, precision, recall of the entities. strict: entities as in seqeval's strict IOB2.
 function evaluate.entities(answers, labels, strict)
-  same_length(answers, labels, "table")
+  same_length("entities", answers, labels, "table")
   local right, answered, there = {}, {}, {}
   for i = 1, #answers do
-    same_length(answers[i], labels[i], "string")
+    same_length("entities", answers[i], labels[i], "string")
     right[i], answered[i], there[i] = entities.count(answers[i], labels[i], strict)
   end
   local precision, recall, f1 = metrics.found(right, answered, there)
   return f1(), precision(), recall()
 end
 
---- SQuAD's exact match (0 or 1) and F1 of an answer: squad.lua.
-evaluate.answer = squad.compare
+--- SQuAD's exact match (0 or 1) and F1 of an answer to a list of references: squad.lua. language: MLQA's rules for it.
+function evaluate.answer(answer, references, language)
+  options.text(raise(options.given, answer, "evaluate.answer: the answer", "a text"), "evaluate.answer: the answer")
+  options.text(language, "evaluate.answer: language")
+  if type(references) ~= "table" then
+    error(("evaluate.answer: the references are %s, expected a list of texts"):format(pgee.describe(references)))
+  end
+  for i, reference in ipairs(references) do
+    options.text(reference, ("evaluate.answer: reference %d"):format(i))
+  end
+  local exact, f1 = squad.compare(answer, references, language)
+  return exact, f1
+end
 
---- Of an order of documents by judgements { [document] = grade }: ranking.lua.
-evaluate.ndcg, evaluate.recall, evaluate.reciprocal_rank = ranking.ndcg, ranking.recall, ranking.reciprocal
+-- A function of ranking.lua that checks its arguments.
+local function ranked(name, score)
+  name = "evaluate." .. name
+  return function(order, judgements, k)
+    if type(order) ~= "table" or type(judgements) ~= "table" then
+      error(("%s: expected a list of documents, best first, and { [document] = grade }; got %s and %s"):format(name,
+        pgee.describe(order), pgee.describe(judgements)))
+    end
+    for document, grade in pairs(judgements) do
+      if type(grade) ~= "number" then
+        error(("%s: the grade of %s is %s, expected a number"):format(name, pgee.describe(document), pgee.describe(grade)))
+      end
+    end
+    options.integer(k, 1, 2 ^ 31, name .. ": k")
+    local value = score(order, judgements, k or #order)
+    return value
+  end
+end
+
+--- Of an order of documents by judgements { [document] = grade }, of the first k (default: all): ranking.lua.
+evaluate.ndcg, evaluate.recall = ranked("ndcg", ranking.ndcg), ranked("recall", ranking.recall)
+evaluate.reciprocal_rank = ranked("reciprocal_rank", ranking.reciprocal)
 
 -- Blames the caller of the function that calls this.
 local function check_row(t, i, what)

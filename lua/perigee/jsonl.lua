@@ -8,6 +8,7 @@
 -- A reader of its own: lua-cjson rounds integers above 2^53 and prints 14 digits, so that what passes through would not be what
 -- came. It takes RFC 8259 and nothing more: UTF-8 without surrogates, no control characters in strings, no NaN, no comments. The
 -- last of two equal names counts.
+local pgee = require "perigee.ffi"
 local byte, sub = string.byte, string.sub
 
 local jsonl = {}
@@ -15,6 +16,14 @@ local Line = {}
 Line.__index = Line
 
 local DEEPEST = 512 -- lists and objects in one another
+
+-- `text` if it is one; else an error that names the function. Not perigee.options: this is called for every line.
+local function check_text(text, what)
+  if type(text) ~= "string" then
+    pgee.error(("%s is %s, expected a text"):format(what, pgee.describe(text)))
+  end
+  return text
+end
 
 ---- UTF-8 -------------------------------------------------------------------------------------------------------------
 
@@ -31,6 +40,7 @@ end
 
 --- The position of the first byte that is no UTF-8, nil if all are. from: where a character begins, to look from there on.
 function jsonl.malformed(text, from)
+  check_text(text, "jsonl.malformed: the text")
   local i = text:find("[\128-\255]", from)
   while i and i <= #text do
     local b = byte(text, i)
@@ -236,6 +246,7 @@ end
 
 --- The object that a line holds. Errors, which blame nobody: it is no UTF-8, no JSON, no object.
 function jsonl.read(text)
+  check_text(text, "jsonl.read: the line")
   local bad = jsonl.malformed(text)
   if bad then
     error(("no valid UTF-8 at byte %d"):format(bad), 0)
@@ -315,6 +326,7 @@ end
 
 --- A text in quotes.
 function jsonl.quote(text)
+  check_text(text, "jsonl.quote: the text")
   if text:find '[%c"\\]' then
     text = text:gsub('["\\]', "\\%0"):gsub("\n", "\\n"):gsub("%c", escape)
   end
@@ -328,30 +340,48 @@ local function write_number(v)
   return v % 1 == 0 and math.abs(v) < 2 ^ 53 and ("%d"):format(v) or ("%.9g"):format(v) -- 9 digits say a float
 end
 
---- A value as JSON: members by name, an empty table as a list, numbers that are no integers with nine digits.
-function jsonl.write(v)
+local write
+
+local function write_list(list, depth)
+  local parts = {}
+  for i = 1, #list do
+    parts[i] = write(list[i], depth)
+  end
+  return "[" .. table.concat(parts, ",") .. "]"
+end
+
+local function write_object(members, depth)
+  local parts = {}
+  for name in pairs(members) do
+    parts[#parts + 1] = check_text(name, "jsonl.write: a member's name")
+  end
+  table.sort(parts)
+  for i, name in ipairs(parts) do
+    parts[i] = jsonl.quote(name) .. ":" .. write(members[name], depth)
+  end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+function write(v, depth)
   if type(v) == "string" then
     return jsonl.quote(v)
   elseif type(v) == "number" then
     return write_number(v)
-  elseif type(v) ~= "table" then
+  elseif v == nil or type(v) == "boolean" then
     return v == nil and "null" or tostring(v)
+  elseif type(v) ~= "table" then
+    pgee.error(("jsonl.write: JSON has no %s, only texts, numbers, booleans and tables"):format(type(v)))
+  elseif depth == DEEPEST then
+    pgee.error(("jsonl.write: more than %d tables in one another"):format(DEEPEST))
   end
-  local parts = {}
-  if #v > 0 or next(v) == nil then
-    for i = 1, #v do
-      parts[i] = jsonl.write(v[i])
-    end
-    return "[" .. table.concat(parts, ",") .. "]"
-  end
-  for name in pairs(v) do
-    parts[#parts + 1] = name
-  end
-  table.sort(parts)
-  for i, name in ipairs(parts) do
-    parts[i] = jsonl.quote(name) .. ":" .. jsonl.write(v[name])
-  end
-  return "{" .. table.concat(parts, ",") .. "}"
+  return ((#v > 0 or next(v) == nil) and write_list or write_object)(v, depth + 1)
+end
+
+--- A value as JSON: members by name, an empty table as a list, numbers that are no integers with nine digits. Errors: a value
+-- that JSON does not have, more than 512 tables in one another.
+function jsonl.write(v)
+  local text = write(v, 0)
+  return text
 end
 
 return jsonl

@@ -5,8 +5,10 @@
 -- last whole answer is asked for again: a model gives the same bits each time (in FP32 by our own kernels), so one that differs
 -- is of another input, of another model or of other options, and answers of two kinds would stand in one file.
 local options = require "perigee.options"
+local pgee = require "perigee.ffi"
 local system = require "perigee.system"
 local vectors = require "perigee.vectors"
+local raise = pgee.raise
 
 local Sink = {}
 Sink.__index = Sink
@@ -98,6 +100,9 @@ local function new(given)
   options.text(given.output, "sink: output")
   options.boolean(given.resume, "sink: resume")
   options.integer(given.width, 1, 2 ^ 31, "sink: width")
+  if given.failed ~= nil and type(given.failed) ~= "function" then
+    pgee.error(("sink: failed is %s, expected a function of a line or row"):format(pgee.describe(given.failed)))
+  end
   local self = setmetatable({ fd = 1, width = given.width, done = 0, failures = 0, row = 0, parts = {}, bytes = 0 }, Sink)
   if given.output then
     open(self, given.output, given.resume, given.failed or never)
@@ -108,6 +113,7 @@ end
 
 --- Takes text, to be written with what else comes.
 function Sink:put(text)
+  options.text(raise(options.given, text, "sink: the answer", "a text"), "sink: the answer")
   self.parts[#self.parts + 1] = text
   self.bytes = self.bytes + #text
   if self.bytes >= BLOCK then
@@ -117,6 +123,7 @@ end
 
 --- Takes an answer: a line without its end, or a vector's bytes.
 function Sink:answer(text)
+  options.text(raise(options.given, text, "sink: the answer", "a text"), "sink: the answer")
   text, self.count = self.width and text or text .. "\n", self.count + 1
   if not self.last then
     self:put(text)

@@ -3,6 +3,8 @@
 -- A line ends with LF or CR LF, the last one perhaps with nothing; a byte order mark is not text. Unlike perigee.lines it never
 -- reads further than asked, gives what is there at once, and looks at interrupts while it waits.
 local ffi = require "ffi"
+local options = require "perigee.options"
+local raise = require("perigee.ffi").raise
 local system = require "perigee.system"
 
 local Source = {}
@@ -71,12 +73,15 @@ end
 
 --- Goes on behind so many lines. Returns how many there were.
 function Source:skip(count)
+  options.integer(raise(options.given, count, "skip: count", "how many lines"), 0, 2 ^ 53, "skip: count")
   while self.number < count and self:line() do end -- luacheck: ignore 542
   return self.number
 end
 
---- longest: bytes that a line may have.
+--- fd: a file descriptor. longest: bytes that a line may have.
 return function(fd, longest)
+  options.integer(raise(options.given, fd, "source: fd", "a file descriptor"), 0, 2 ^ 31 - 1, "source: fd")
+  options.integer(raise(options.given, longest, "source: longest", "bytes of a line"), 1, 2 ^ 53, "source: longest")
   return setmetatable({
     fd = fd, longest = longest, text = "", at = 1, parts = {}, held = 0, number = 0, bytes = 0,
     block = ffi.new("char[?]", BLOCK),

@@ -1,12 +1,23 @@
 --- Vectors: rows of F32 as others read them: lists of JSON, base64 of little-endian floats, NumPy's .npy.
 local bit = require "bit"
 local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local tensor = require "perigee.tensor"
 
 local vectors = {}
 
+-- The vector if it is one, else an error that names the function.
+local function checked(vector, what)
+  tensor.handle(vector, what)
+  if vector.dtype ~= "F32" or #vector.shape ~= 1 then
+    pgee.error(("%s is a %s, expected F32 [H]"):format(what, tostring(vector):match "^[^\n]*"))
+  end
+  return vector
+end
+
 --- A vector [H] as a JSON list. Nine digits: what is read from them is the same float.
 function vectors.list(vector)
-  local from, parts = vector:numbers(), {}
+  local from, parts = checked(vector, "vectors.list"):numbers(), {}
   for i = 1, #vector do
     local v = from[i - 1]
     parts[i] = v - v == 0 and ("%.9g"):format(v) or "null" -- JSON has no infinity and no NaN
@@ -16,7 +27,7 @@ end
 
 --- Its bytes.
 function vectors.bytes(vector)
-  return ffi.string(vector:pointer(), 4 * #vector)
+  return ffi.string(checked(vector, "vectors.bytes"):pointer(), 4 * #vector)
 end
 
 local ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -24,7 +35,7 @@ local digits = ffi.new("uint8_t[64]", { ALPHABET:byte(1, -1) })
 
 --- Its bytes in base64 (RFC 4648), with padding.
 function vectors.base64(vector)
-  local from, count = ffi.cast("const uint8_t *", (vector:pointer())), 4 * #vector
+  local from, count = ffi.cast("const uint8_t *", (checked(vector, "vectors.base64"):pointer())), 4 * #vector
   local length = math.ceil(count / 3) * 4
   local to = ffi.new("uint8_t[?]", length)
   for i = 0, math.ceil(count / 3) - 1 do

@@ -36,6 +36,24 @@ describe("metrics", function()
     assert.error_matches(function() evaluate.spearman({}, {}) end, "got 0 and 0")
   end)
 
+  it("blame who gave what is none", function()
+    for _, case in ipairs {
+      { "pearson", nil, { 1 }, "evaluate.pearson: expected two lists" }, { "f1", {}, {}, "evaluate.f1: expected two lists" },
+      { "average_precision", { 1 }, { 2 }, "label 1 is 2, expected 0 or 1" },
+      { "answer", 1, {}, "evaluate.answer: the answer is 1, expected a text" },
+      { "answer", "a", "b", "the references are the string 'b', expected a list" },
+      { "answer", "a", { 1 }, "evaluate.answer: reference 1 is 1, expected a text" },
+      { "ndcg", nil, {}, "evaluate.ndcg: expected a list of documents, best first" },
+      { "recall", { "a" }, { a = "x" }, "evaluate.recall: the grade of the string 'a' is the string 'x', expected a number" },
+    } do
+      local ok, message = pcall(function() evaluate[case[1]](case[2], case[3]) end)
+      assert.is_false(ok)
+      assert.matches("evaluate_spec.lua:%d+: ", message)
+      assert.matches(case[4], message, 1, true)
+    end
+    assert.are.equal(1, evaluate.average_precision({ 0.9, 0.1 }, { 1, 0 }))
+  end)
+
   it("of numbers are scipy's, of a weighted sample, too", function()
     for _, case in ipairs(golden.numbers) do
       for _, name in ipairs { "pearson", "spearman" } do

@@ -100,4 +100,22 @@ describe("jsonl", function()
     assert.are.equal('{"a":1,"b":null}', jsonl.write { a = 1, b = 1 / 0 })
     assert.are.equal("9007199254740991", jsonl.write(2 ^ 53 - 1))
   end)
+
+  it("blames who gave what is none", function()
+    local deep = {}
+    deep[1] = deep
+    for _, case in ipairs {
+      { jsonl.read, nil, "jsonl.read: the line is nil, expected a text" },
+      { jsonl.malformed, {}, "jsonl.malformed: the text is a table, expected a text" },
+      { jsonl.quote, 3, "jsonl.quote: the text is 3, expected a text" },
+      { jsonl.write, print, "JSON has no function, only texts" },
+      { jsonl.write, { [{}] = 1 }, "a member's name is a table, expected a text" },
+      { jsonl.write, deep, "more than 512 tables in one another" },
+    } do
+      local ok, message = pcall(function() case[1](case[2]) end)
+      assert.is_false(ok)
+      assert.matches("jsonl_spec.lua:%d+: jsonl%.", message)
+      assert.matches(case[3], message, 1, true)
+    end
+  end)
 end)

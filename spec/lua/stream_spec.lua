@@ -302,4 +302,44 @@ describe("stream", function()
     end
     assert.are.same({ table.concat(want, ";"), table.concat(want, ";") }, results)
   end)
+
+  it("raises what is wrong with the process, before the first row and between rows", function()
+    local model = perigee.load(models.path "embedder"):quantize { activations = "dynamic" }
+    local runner, runs, broken = nil, 0, false
+    local function use()
+      model:embed "text"
+      runner = model.runners.embed
+      local run = runner.run
+      function runner.run(...)
+        runs = runs + 1
+        if broken then
+          error("no memory", 0)
+        end
+        return run(...)
+      end
+    end
+    use()
+    broken = true
+    assert.error_matches(function() model:stream({ "a" }, { task = "embed" }) end, "no memory")
+    assert.error_matches(function() model:stream({}, { task = "embed" }) end, "no memory")
+    broken = false
+    local answers, failures = 0, 0
+    local ok, message = pcall(function()
+      for _, answer, failure in model:stream(texts(20), { task = "embed", window = 4 }) do
+        answers, failures = answers + (answer and 1 or 0), failures + (failure and 1 or 0)
+        broken = answers == 8
+      end
+    end)
+    assert.are.same({ false, "no memory", 8, 0 }, { ok, message, answers, failures })
+    broken, runs = false, 0
+    for _, _, failure in model:stream({ "a", 3, "b" }, { task = "embed" }) do
+      failures = failures + (failure and 1 or 0)
+    end
+    assert.are.equal(1, failures) -- of a row alone
+    model:release()
+  end)
+
+  it("refuses a ready that cannot be called", function()
+    assert.error_matches(function() q:stream({}, { ready = true }) end, "stream: ready is true, expected a function")
+  end)
 end)

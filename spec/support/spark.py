@@ -70,7 +70,18 @@ def main(model):
         lost = sum("Lost task" in line for line in said.splitlines())
         print("a worker of two was killed, %d tasks were lost and run again; %d lines in %d parts: %s" % (
             lost, got.count(b"\n"), len(parts), "the answers of one process" if same else "NOT the answers of one process"))
-        sys.exit(not same)
+        if not same:
+            sys.exit(1)
+        with open(source, "w") as f:
+            f.write('{"id":1,"text":"a"}\nbad\n{"id":3,"text":"b"}\n{}\n{"id":5,"text":"c"}\n{"id":6,"text":"d"}\n')
+        errors = subprocess.run([
+            "spark-submit", "--master", "local[1]", "--driver-memory", "512m", os.path.join(RECIPES, "cluster/spark.py"), source,
+            target + ".errors", "--partitions", "1", *options,
+        ], capture_output=True, text=True, cwd=folder)
+        said = "spark.py: 2 of 6 lines have no answer; the first: {\"line\":2,\"error\":\"no valid JSON"
+        if errors.returncode or said not in errors.stderr:
+            sys.exit(errors.stderr[-4000:] + "\nexpected it to count 2 of 6 lines without an answer, and status 0")
+        print("2 of 6 lines without an answer were counted")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ local BY = { probability = true, logits = true }
 qa.options = inputs.options {
   top_k = { "integer", 1, default = 1, help = scores.TOP_K },
   best = { same = "top_k" },
-  longest = { "integer", 1, default = 30 },
+  longest = { "integer", 1, default = 30, help = "Most tokens of an answer. Default: 30" },
   no_answer = { "flag", default = false, help = "\"No answer\" is one of the answers" },
   whole_words = { "flag", default = false, help = "Answers begin and end with words, not with pieces of them" },
   by = { "choice", BY, default = "probability", help = "What orders answers of several windows. Default: probability" },
