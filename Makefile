@@ -226,6 +226,7 @@ differential: $(LIB) build/peers/installed
 	build/peers/bin/pip install --quiet sentencepiece protobuf
 	for script in differential differential_frame differential_shared differential_unigram; do \
 	  PERIGEE_LIB="$(abspath $(LIB))" build/peers/bin/python spec/golden/tokenizer/$$script.py --texts $(TEXTS) || exit 1; done
+	PERIGEE_LIB="$(abspath $(LIB))" build/peers/bin/python spec/golden/tokenizer/differential_folders.py --folders 1000
 
 ## make differential-files  random files beside the weights, and what sentence-transformers makes of them; SEED=1 FOLDERS=100
 SEED := 1

@@ -253,6 +253,7 @@ typedef struct pgee_added_token {
   int64_t bytes;
   int32_t id; /* -1: that of the piece with that text, else the next one that is free from `count` on */
   int32_t normalized, single_word, lstrip, rstrip, special;
+  int32_t shown_normalized; /* it is shown by its normalized text, as those with `normalized` are, but looked for by `text` */
 } pgee_added_token;
 
 /* A special token, or all tokens of a text: id PGEE_TEXT_A or PGEE_TEXT_B. */

@@ -194,7 +194,7 @@ static int normalize_added(const pgee_tokenizer *t, run *r, const pgee_added_tok
 /* Texts of added tokens as they are shown and looked for, and memory for those that normalizing changes. */
 typedef struct added_texts {
   added_token *tokens;
-  added_name *given, *looked_for;
+  added_name *given, *looked_for, *shown;
   scratch *kept; /* [count] */
   int32_t *ids;  /* [count] */
   int64_t count;
@@ -206,6 +206,7 @@ static void added_texts_free(added_texts *a) {
   mem_free(a->tokens);
   mem_free(a->given);
   mem_free(a->looked_for);
+  mem_free(a->shown);
   mem_free(a->kept);
   mem_free(a->ids);
 }
@@ -249,7 +250,8 @@ static int fill_added(added_texts *a, const pgee_tokenizer *t, const pgee_tokeni
   a->tokens = mem_array(a->count, sizeof *a->tokens);
   a->given = a->tokens ? mem_array(a->count, sizeof *a->given) : NULL;
   a->looked_for = a->given ? mem_array(a->count, sizeof *a->looked_for) : NULL;
-  a->kept = a->looked_for ? mem_array(a->count, sizeof *a->kept) : NULL;
+  a->shown = a->looked_for ? mem_array(a->count, sizeof *a->shown) : NULL;
+  a->kept = a->shown ? mem_array(a->count, sizeof *a->kept) : NULL;
   a->ids = a->kept ? mem_array(a->count, sizeof *a->ids) : NULL;
   if (!a->ids)
     return PGEE_MEMORY;
@@ -268,10 +270,12 @@ static int fill_added(added_texts *a, const pgee_tokenizer *t, const pgee_tokeni
   int status = number_added(a, v, &b);
   trie contents = trie_of(&b);
   for (int64_t i = 0; status == PGEE_OK && i < a->count; i++) {
-    a->looked_for[i] = a->given[i];
-    if (d->added[i].normalized)
-      status = normalize_added(t, r, &d->added[i], &a->looked_for[i], &a->kept[i]);
-    a->looked_for[i].special = is_special(&contents, &a->looked_for[i], d);
+    const pgee_added_token *from = &d->added[i];
+    a->shown[i] = a->given[i];
+    if (from->normalized || from->shown_normalized)
+      status = normalize_added(t, r, from, &a->shown[i], &a->kept[i]);
+    a->shown[i].special = is_special(&contents, &a->shown[i], d);
+    a->looked_for[i] = from->normalized ? a->shown[i] : a->given[i];
   }
   trie_free(&b);
   return status;
@@ -290,7 +294,7 @@ static int put_added(image_writer *w, const pgee_tokenizer_definition *d, const 
   steps_free(&t.normalizers);
   run_free(&r);
   if (status == PGEE_OK)
-    status = names_build(w, v, a.looked_for, a.count);
+    status = names_build(w, v, a.shown, a.count);
   if (status == PGEE_OK)
     status = added_build(w, a.tokens, a.looked_for, a.given, a.count);
   added_texts_free(&a);

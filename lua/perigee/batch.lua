@@ -29,12 +29,17 @@ local int32s = ffi.typeof "int32_t[?]"
 --- What may become of a long input.
 Batch.LONG = { truncate = true, error = true, windows = true }
 
+--- Where a long text is cut off.
+Batch.SIDES = { left = true, right = true }
+
 local CUT = { longest = true, first = true, second = true }
 
 --- An empty batch for a model. opts:
 --   long     "truncate" (default), "error" or "windows" (default for questions)
 --   cut      which text of a pair is cut: "longest" (truncating takes from the longer one token by token, as the reference does),
 --            "first", "second"
+--   truncation_side   where a text is cut off: "right", its end, or "left", its beginning; as the tokenizer's files say. The
+--            boundaries of windows are counted from the other side
 --   tokens   of a sequence at most; the model's limit
 --   stride   tokens that windows have in common; 128, but at most a quarter of `tokens`
 --   keep     whether to keep what each sequence was made of
@@ -47,6 +52,7 @@ function Batch.new(model, opts)
     long = opts.long ~= nil and options.choice(opts.long, Batch.LONG, "long", -2) or nil,
     cut = options.choice(opts.cut or "longest", CUT, "cut", -2),
     limit = math.min(options.integer(opts.tokens, 2, 2 ^ 31 - 1, "tokens", -2) or model.limit, model.limit),
+    side = opts.truncation_side and options.choice(opts.truncation_side, Batch.SIDES, "truncation_side", -2) or nil,
     tokens = opts.tokens, stride = options.integer(opts.stride, 0, 2 ^ 31 - 1, "stride", -2),
     keep = opts.keep, prompt = opts.prompt,
     n = 0, count = 0, T = 0, longest = 0, single = false, of = {},
@@ -75,8 +81,21 @@ function Batch.reserve(batch, count)
   end
 end
 
+-- A tokenizer's files may add tokens that the model was not trained with.
+local function check_ids(batch, length)
+  local ids, vocabulary = batch.ids + batch.T, batch.model.vocabulary
+  for t = 0, length - 1 do
+    if ids[t] >= vocabulary then
+      local piece = tostring(batch.model:tokenizer():piece(ids[t]))
+      error(("the tokenizer gives '%s' the id %d, but the model has embeddings for the ids 0 to %d alone; the tokenizer's files "
+        .. "name a token that the checkpoint was not trained with"):format(piece, ids[t], vocabulary - 1), 0)
+    end
+  end
+end
+
 --- For inputs.lua: ends a sequence that has been written behind the others.
 function Batch.finish(batch, length, part)
+  check_ids(batch, length)
   if batch.model.types == 1 then -- a model with one type has none for the second text
     ffi.fill(batch.types + batch.T, length * 4)
   end

@@ -24,15 +24,20 @@ local function fail(where, ...)
 end
 
 local function encode(batch, a, b, max_tokens)
-  local e = batch.model:tokenizer():encode(a, b, max_tokens and { max_tokens = max_tokens } or nil)
+  local e = batch.model:tokenizer():encode(a, b, { max_tokens = max_tokens, truncation_side = batch.side })
   e.texts = { a, b }
   return e
 end
 
--- The windows of an encoding that is too long. how: { long =, cut =, tokens =, stride =, fixed = }.
+-- The side on which the batch's texts are cut off: "left" or "right".
+local function side_of(batch)
+  return batch.side or batch.model:tokenizer().truncation_side
+end
+
+-- The windows of an encoding that is too long. how: { long =, cut =, tokens =, stride =, side =, fixed = }.
 local function cut(e, how, where)
   local text = windows.text(e, how.cut)
-  local list, stride = windows.cut(e, text, how.tokens, how.stride, how.fixed)
+  local list, stride = windows.cut(e, text, how.tokens, how.stride, { fixed = how.fixed, left = how.side == "left" })
   if not list then
     fail(where, "it has %d tokens without the text that is cut (the %s), which leaves nothing for that within %d",
       #e.ids - math.max(windows.length(e, text) - (how.fixed or 0), 0), text == 1 and "first" or "second", how.tokens)
@@ -48,8 +53,9 @@ local function add_encoding(batch, e, how, where)
   end
   local list, stride = cut(e, how, where)
   if how.long == "truncate" then
-    table.insert(batch.truncated, { input = batch.count, dropped = #e.ids - windows.size(list[1]), where = where })
-    return batch:put(list[1])
+    local kept = how.side == "left" and list[#list] or list[1]
+    table.insert(batch.truncated, { input = batch.count, dropped = #e.ids - windows.size(kept), where = where })
+    return batch:put(kept)
   end
   if #list > 1 then
     table.insert(batch.windows, { input = batch.count, windows = #list, stride = stride, where = where })
@@ -63,7 +69,7 @@ end
 local function how_of(batch)
   local tokens = batch.limit
   return {
-    long = batch.long or "truncate", cut = batch.cut, tokens = tokens,
+    long = batch.long or "truncate", cut = batch.cut, tokens = tokens, side = side_of(batch),
     stride = batch.stride or math.min(STRIDE, math.floor(tokens / 4)),
   }
 end
@@ -72,7 +78,8 @@ end
 local function add_fast(batch, a, b, where)
   local limit = batch.limit
   batch:reserve(limit)
-  local length, dropped = batch.model:tokenizer():encode_into(batch.ids + batch.T, batch.types + batch.T, limit, a, b)
+  local length, dropped = batch.model:tokenizer():encode_into(batch.ids + batch.T, batch.types + batch.T, limit, a, b, nil,
+    batch.side)
   if dropped > 0 then
     if how_of(batch).long ~= "truncate" or batch.cut ~= "longest" then
       return add_encoding(batch, encode(batch, a, b), how_of(batch), where)
@@ -151,7 +158,7 @@ function add.question(batch, input, where)
   end
   local tokens = math.min(batch.tokens or TOKENS, batch.limit)
   add_encoding(batch, encode(batch, input.question, input.context), {
-    long = batch.long or "windows", cut = "second", tokens = tokens, stride = batch.stride or STRIDE,
+    long = batch.long or "windows", cut = "second", tokens = tokens, stride = batch.stride or STRIDE, side = side_of(batch),
   }, where)
 end
 
@@ -274,6 +281,9 @@ local inputs = {}
 inputs.OPTIONS = {
   long = {
     "choice", Batch.LONG, help = "What becomes of a text that is too long. Default: truncate; of qa windows",
+  },
+  truncation_side = {
+    "choice", Batch.SIDES, help = "Where a long text is cut off: its end is on the right. Default: as the tokenizer's files say",
   },
   tokens = { "integer", 2, help = "Most tokens of a sequence. Default: the model's limit; of qa 384" },
   stride = { "integer", 0, help = "Tokens that two windows have in common. Default: 128, but at most a quarter of the tokens" },

@@ -39,12 +39,13 @@ function windows.whole(e)
   return { encoding = e, head = 0, from = 1, to = #e.ids, tail = 0 }
 end
 
---- Windows of at most `limit` tokens over text 1 or 2 of an encoding. stride: tokens of the text that a window has in common with
--- the last one, at most half of what it holds of it. fixed: tokens at the text's beginning that every window has (a prompt).
+--- Windows of at most `limit` tokens over text 1 or 2 of an encoding, in the order of the text. stride: tokens of the text that a
+-- window has in common with the last one, at most half of what it holds of it. how: fixed, tokens at the text's beginning that
+-- every window has (a prompt); left, whether the last window is full and the first one may be short, not the other way round.
 -- Returns a list and the stride; nil and the tokens that are left for the text if there are none, so that nothing can be cut.
-function windows.cut(e, text, limit, stride, fixed)
+function windows.cut(e, text, limit, stride, how)
   local first, last = run_of(e, text)
-  first = first and first + (fixed or 0)
+  first = first and first + (how and how.fixed or 0)
   if not first or first > last then
     return nil, 0
   end
@@ -54,12 +55,18 @@ function windows.cut(e, text, limit, stride, fixed)
     return nil, room
   end
   stride = math.min(stride, math.floor(room / 2))
-  local list, from = {}, first
-  repeat
-    local to = math.min(from + room - 1, last)
-    list[#list + 1] = { encoding = e, head = head, from = from, to = to, tail = tail }
-    from = from + room - stride
-  until to == last
+  local step, count = room - stride, 1
+  if last - first + 1 > room then
+    count = 1 + math.ceil((last - first + 1 - room) / step)
+  end
+  local list, shift = {}, 0
+  if how and how.left then
+    shift = math.min(last - first + 1 - room - (count - 1) * step, 0) -- the first window is short by so much
+  end
+  for k = 1, count do
+    local from = first + shift + (k - 1) * step
+    list[k] = { encoding = e, head = head, from = math.max(from, first), to = math.min(from + room - 1, last), tail = tail }
+  end
   return list, stride
 end
 
@@ -83,7 +90,7 @@ end
 -- of equals, and of tokens that every window has.
 function windows.widest(list, i)
   local first, best, most = list[1], 1, nil
-  local step = #list > 1 and list[2].from - first.from or 1
+  local step = #list > 1 and math.max(list[2].from - first.from, list[2].to - first.to) or 1
   local from = math.max(math.ceil((i - first.to) / step) + 1, 1) -- windows before this one have ended
   for k = from, #list do
     local window = list[k]

@@ -86,6 +86,18 @@ describe("loading", function()
     assert.equal("load: strict is the string 'yes', expected true or false", failure(perigee.load, folder, { strict = "yes" }))
   end)
 
+  it("says so if the tokenizer's files add a token that the model has no embedding for", function()
+    local folder = models.variant(models.path "embedder", { ["tokenizer_config.json"] = '{"mask_token": "<new>"}' })
+    local model = perigee.load(folder)
+    local size = model.vocabulary
+    assert.equal(size, model:tokenizer().mask)
+    assert.equal(2, #model:embed { "how", "many" })
+    for _, task in ipairs { "embed", "hidden" } do
+      local message = "the tokenizer gives '<new>' the id %d, but the model has embeddings for the ids 0 to %d alone"
+      assert.matches(message:format(size, size - 1), failure(model[task], model, "how <new> many"), 1, true)
+    end
+  end)
+
   it("refuses a file beside the weights that cannot be read if it is strict", function()
     local folder = models.variant(models.path "embedder", { ["tokenizer_config.json"] = "{" })
     assert.matches("is not valid JSON", failure(perigee.load, folder, { strict = true }))

@@ -6,6 +6,7 @@ local inputs = require "perigee.inputs"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 local scores = require "perigee.tasks.scores"
+local windows = require "perigee.windows"
 
 local TEXT = "the first word is not the last one, and some people will look at the water all day long. "
 local LONG = TEXT:rep(3)
@@ -90,14 +91,66 @@ end)
 describe("a long text", function()
   -- Runs of each task over LONG: name of the checkpoint, function of (model, options).
   local TASKS = {
-    embed = { "sentence", function(m, o) return m:embed(LONG, { prompt = false, long = o.long }) end },
+    embed = { "sentence", function(m, o)
+      return m:embed(LONG, { prompt = false, long = o.long, truncation_side = o.truncation_side })
+    end },
     classify = { "nli", function(m, o) return m:classify(LONG, o) end },
-    zeroshot = { "nli", function(m, o) return m:zeroshot(LONG, { labels = { "water" }, long = o.long }) end },
+    zeroshot = { "nli", function(m, o)
+      return m:zeroshot(LONG, { labels = { "water" }, long = o.long, truncation_side = o.truncation_side })
+    end },
     rerank = { "cross", function(m, o) return m:rerank("the water", { LONG }, o) end },
     qa = { "qa", function(m, o) return m:qa({ question = "what?", context = LONG }, o) end },
     ner = { "ner", function(m, o) return m:ner(LONG, o) end },
-    fill = { "mlm", function(m, o) return m:fill("[MASK] " .. LONG, o) end },
+    fill = { "mlm", function(m, o) return m:fill(TEXT .. TEXT:gsub("some", "[MASK] some") .. TEXT, o) end },
   }
+
+  -- The ids of a batch of one sequence, as a text.
+  local function ids_of(batch)
+    local list = {}
+    for t = 0, batch.T - 1 do
+      list[t + 1] = batch.ids[t]
+    end
+    return table.concat(list, " ")
+  end
+
+  for task, run in pairs(TASKS) do
+    it(("of %s is cut off on the side that is asked for, or that the tokenizer's files say"):format(task), function()
+      local model = load(run[1])
+      local config = cjson.decode(models.read(model.dir .. "/tokenizer_config.json"))
+      config.truncation_side = "left"
+      local other = perigee.load(models.variant(model.dir, { ["tokenizer_config.json"] = cjson.encode(config) }))
+      local function cut(m, side)
+        local _, batch = run[2](m, { long = "truncate", truncation_side = side })
+        assert.are.same({ 1, 40, 1 }, { batch.n, batch.T, #batch.truncated })
+        return ids_of(batch)
+      end
+      local right, left = cut(model, "right"), cut(model, "left")
+      assert.are_not.equal(right, left)
+      assert.are.equal(right, cut(model))
+      assert.are.equal(left, cut(other))
+      assert.are.equal(right, cut(other, "right"))
+      assert.matches(task .. ": truncation_side is the string 'up', expected one of left, right",
+        failure(run[2], model, { long = "truncate", truncation_side = "up" }), 1, true)
+    end)
+  end
+
+  it("of one text loses its beginning if it is cut off on the left", function()
+    local model = load "nli"
+    local whole = model:tokenizer():encode(LONG).ids
+    local _, batch = model:classify(LONG, { truncation_side = "left" })
+    assert.are.equal(whole[1] .. " " .. table.concat(whole, " ", #whole - 38), ids_of(batch))
+  end)
+
+  it("has full windows from its end on if it is cut off on the left", function()
+    local model = load "qa"
+    local e = model:tokenizer():encode("what?", LONG)
+    local _, batch = model:qa({ question = "what?", context = LONG }, { truncation_side = "left", tokens = 20, stride = 3 })
+    local last = batch.parts[batch.n]
+    assert.are.equal(20, windows.size(last))
+    assert.are.equal(#e.ids - 1, last.to)
+    assert.are.equal(3, batch.parts[batch.n - 1].to - last.from + 1)
+    assert.is_true(windows.size(batch.parts[1]) <= 20)
+  end)
 
   for task, run in pairs(TASKS) do
     it(("of %s is truncated, refused or cut into windows, and that is reported"):format(task), function()
@@ -482,8 +535,8 @@ describe("options", function()
     assert.are.same(load("qa"):qa(given, { top_k = 3 }), load("qa"):qa(given, { best = 3 }))
     assert.matches("qa: top_k and best are two names of one option, expected one of them",
       failure(perigee.tasks.qa.run, load "qa", given, { top_k = 3, best = 3 }), 1, true)
-    assert.matches('classify has no option aply, only apply, long, stride, threshold, tokens, top_k (did you mean "apply"?)',
-      failure(perigee.tasks.classify.run, load "nli", TEXT, { aply = "none" }), 1, true)
+    assert.matches("classify has no option aply, only apply, long, stride, threshold, tokens, top_k, truncation_side (did you "
+      .. 'mean "apply"?)', failure(perigee.tasks.classify.run, load "nli", TEXT, { aply = "none" }), 1, true)
   end)
 end)
 

@@ -1,6 +1,7 @@
 local ffi = require "ffi"
 local cjson = require "cjson"
 local files = require "spec.support.files"
+local checkpoint = require "perigee.checkpoint"
 local tokenizer = require "perigee.tokenizer"
 local json = require "perigee.json"
 local skip = require "spec.support.skip"
@@ -389,6 +390,127 @@ describe("A tokenizer", function()
     local e = load(folder):encode "a <mask> a"
     assert.same({ 0, 4, 6, 5, 4, 2 }, e.ids)
     assert.same({ 2, 8 }, e.offsets[3]) -- the space, which trim_offsets takes off again
+  end)
+
+  describe("of a class that the files name", function()
+    -- A folder of a BERT with these files: the tokenizer, and the keys that have no effect, { key = reason }.
+    local function open(contents)
+      contents["config.json"] = contents["config.json"] or '{"model_type": "bert"}'
+      local c = checkpoint.tokenizer(files.folder(contents))
+      local t, ignored = tokenizer.load(c), {}
+      for _, entry in ipairs(c.ignored) do
+        ignored[entry.key] = entry.reason
+      end
+      return t, ignored
+    end
+
+    it("is made by the class: tokenizer.json has the vocabulary alone", function()
+      local file = definition(function(d)
+        d.normalizer.lowercase, d.post_processor, d.model.max_input_chars_per_word = false, cjson.null, 2
+      end)
+      local t, ignored = open { ["tokenizer.json"] = file }
+      assert.equal(ids_of("a", "e", "don"), ids(t, "A é don"))
+      local reason = "tokenizer_class BertTokenizer has its own"
+      assert.same({ normalizer = reason, post_processor = reason, ["model.max_input_chars_per_word"] = reason }, ignored)
+      t, ignored = open { ["tokenizer.json"] = file, ["tokenizer_config.json"] = '{"do_lower_case": false}' }
+      assert.equal(ids_of("A", "é", "don"), ids(t, "A é don"))
+      assert.is_nil(ignored.normalizer)
+      assert.same({}, (select(2, open { ["tokenizer.json"] = definition() })))
+    end)
+
+    it("is tokenizer.json as it is for PreTrainedTokenizerFast, and gives no token types", function()
+      local file = definition(function(d) d.normalizer.lowercase = false end)
+      local config = '{"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": true}'
+      local t, ignored = open { ["tokenizer.json"] = file, ["tokenizer_config.json"] = config }
+      assert.equal(ids_of("A", "é"), ids(t, "A é"))
+      assert.same({ 0, 0, 0, 0, 0 }, t:encode("a", "b").types)
+      assert.same({ do_lower_case = "tokenizer_class TokenizersBackend does not read it" }, ignored)
+      assert.same({ 0, 0, 0, 1, 1 }, open({ ["tokenizer.json"] = definition() }):encode("a", "b").types)
+      t = open { ["tokenizer.json"] = definition(), ["tokenizer_config.json"] = '{"model_input_names": ["input_ids"]}' }
+      assert.same({ 0, 0, 0, 0, 0 }, t:encode("a", "b").types)
+    end)
+
+    it("is refused if its files are another class's", function()
+      local bytes = definition(function(d) d.model = { type = "BPE", vocab = { a = 0 }, merges = {} } end)
+      fails("the model is of type the string 'BPE', but the tokenizer_class BertTokenizer is for WordPiece; tokenizer_class "
+        .. "PreTrainedTokenizerFast in tokenizer_config.json takes the file as it is", open, { ["tokenizer.json"] = bytes })
+      fails("has no tokenizer of tokenizer_class RobertaTokenizer: neither tokenizer.json nor vocab.json with merges.txt", open,
+        { ["vocab.txt"] = VOCABULARY, ["config.json"] = '{"model_type": "roberta"}' })
+      fails("cls_token is null, expected the text of a token", open,
+        { ["vocab.txt"] = VOCABULARY, ["tokenizer_config.json"] = '{"cls_token": null}' })
+      local _, ignored = open {
+        ["tokenizer.json"] = definition(), ["tokenizer_config.json"] = '{"tokenizer_class": "FooTokenizer"}',
+      }
+      assert.equal("FooTokenizer is not known here; tokenizer.json is taken as it is", ignored.tokenizer_class)
+    end)
+
+    it("has every key of its files obeyed, refused or listed", function()
+      local function with(config)
+        return open { ["vocab.txt"] = VOCABULARY, ["tokenizer_config.json"] = config }
+      end
+      local t, ignored = with [[{"chat_template": "x", "do_basic_tokenize": false, "never_split": ["a"], "padding_side": "left",
+        "add_prefix_space": true, "trim_offsets": true, "auto_map": {}, "foo": 1, "name_or_path": "x", "use_fast": false,
+        "max_length": 7, "sp_model_kwargs": {}, "keep_accents": null, "add_bos_token": false, "truncation_side": "left",
+        "own_token": "<own>", "clean_up_tokenization_spaces": true, "split_special_tokens": false}]]
+      assert.same({
+        chat_template = "chats are not supported", padding_side = "sequences are not padded", foo = "this key is not known",
+        do_basic_tokenize = "version 5 of transformers always splits at spaces and punctuation first",
+        never_split = "version 5 of transformers does not read it; added tokens are never split",
+        add_prefix_space = "tokenizer_class BertTokenizer does not read it",
+        auto_map = "code that comes with a checkpoint is not run",
+      }, ignored)
+      assert.equal("left", t.truncation_side)
+      assert.same({ 2, ID.b, ID.a, 3 }, t:encode("a b a", nil, { max_tokens = 4 }).ids)
+      assert.same({ 2, ID.a, ID.b, 3 }, t:encode("a b a", nil, { max_tokens = 4, truncation_side = "right" }).ids)
+      assert.equal("left", tokenizer.from_image(t:image()).truncation_side)
+      assert.equal(20, t:id "<own>")
+      for config, message in pairs {
+        ['{"split_special_tokens": true}'] = "split_special_tokens is true, which is not supported",
+        ['{"truncation_side": "up"}'] = "truncation_side is the string 'up', expected 'left' or 'right'",
+        ['{"padding_side": 1}'] = "padding_side is 1, expected 'left' or 'right'",
+        ['{"do_lower_case": null}'] = "do_lower_case is null, expected true or false",
+        ['{"vocab": {"a": 0}}'] = "vocab is a list or an object, which is not supported",
+        ['{"init_inputs": [1]}'] = "init_inputs is not empty, which is not supported",
+        ['{"fast_tokenizer_files": ["tokenizer.4.json"]}'] = "fast_tokenizer_files has the string 'tokenizer.4.json'",
+        ['{"model_input_names": 3}'] = "model_input_names is 3, expected a list",
+        ['{"mask_token": 3}'] = "mask_token is 3, expected a string or an object",
+      } do
+        fails(message, with, config)
+      end
+    end)
+
+    it("takes the sides of tokenizer.json's truncation and padding, and lists its unknown keys", function()
+      local file = definition(function(d)
+        d.truncation = { direction = "Left", max_length = 3, strategy = "LongestFirst", stride = 0 }
+        d.padding = { strategy = "BatchLongest", direction = "Left", pad_id = 0, pad_type_id = 0, pad_token = "[PAD]" }
+        d.more, d.model.more, d.normalizer.more, d.added_tokens[1].more = 1, 1, 1, 1
+      end)
+      local t, ignored = open { ["tokenizer.json"] = file }
+      assert.equal("left", t.truncation_side)
+      local unknown = "this key is not known"
+      assert.same({
+        ["padding.direction"] = "sequences are not padded", more = unknown, ["model.more"] = unknown,
+        ["added_tokens.more"] = unknown,
+      }, ignored)
+      local config = '{"tokenizer_class": "PreTrainedTokenizerFast", "truncation_side": "right", "padding_side": "right"}'
+      t, ignored = open { ["tokenizer.json"] = file, ["tokenizer_config.json"] = config }
+      assert.equal("right", t.truncation_side)
+      assert.same({
+        ["normalizer.BertNormalizer.more"] = unknown, more = unknown, ["model.more"] = unknown, ["added_tokens.more"] = unknown,
+      }, ignored)
+    end)
+
+    it("cleans decoded text up if it is asked for", function()
+      local text = "don ' t . a !"
+      local function shown(config)
+        local t = open {
+          ["tokenizer.json"] = definition(function(d) d.decoder.cleanup = false end), ["tokenizer_config.json"] = config,
+        }
+        return t:decode(t:encode(text).ids)
+      end
+      assert.equal("don ' t . a !", shown '{"tokenizer_class": "PreTrainedTokenizerFast"}')
+      assert.equal("don't. a!", shown '{"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": true}')
+    end)
   end)
 
   it("is an error where there is none", function()

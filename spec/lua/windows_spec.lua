@@ -56,8 +56,36 @@ describe("windows", function()
     end
   end)
 
+  -- As transformers' overflowing tokens with truncation_side = "left": the same lengths and overlaps, counted from the end.
+  it("are counted from the end of a text that is cut off on the left", function()
+    for count = 1, 30 do
+      for limit = 3, 9 do
+        for wanted = 0, 5 do
+          local e = encoding(count)
+          local right = windows.cut(e, 1, limit, wanted)
+          local left = windows.cut(e, 1, limit, wanted, { left = true })
+          assert.are.equal(#right, #left)
+          for k, window in ipairs(left) do
+            local mirrored = right[#right + 1 - k]
+            assert.are.same({ #e.ids + 1 - mirrored.to, #e.ids + 1 - mirrored.from }, { window.from, window.to })
+          end
+          for i = 2, count + 1 do -- the window with most context, by looking at all
+            local best, most = nil, -1
+            for k, window in ipairs(left) do
+              local context = i >= window.from and i <= window.to and math.min(i - window.from, window.to - i) or -1
+              if context > most then
+                best, most = k, context
+              end
+            end
+            assert.are.equal(best, windows.widest(left, i))
+          end
+        end
+      end
+    end
+  end)
+
   it("begin with what is fixed", function()
-    local list = windows.cut(encoding(8), 1, 6, 0, 2) -- a prompt of two tokens
+    local list = windows.cut(encoding(8), 1, 6, 0, { fixed = 2 }) -- a prompt of two tokens
     assert.are.same({ { 1, 2, 3, 4, 5, 10 }, { 1, 2, 3, 6, 7, 10 }, { 1, 2, 3, 8, 9, 10 } },
       { tokens(list[1]), tokens(list[2]), tokens(list[3]) })
   end)
@@ -65,7 +93,7 @@ describe("windows", function()
   it("are none where nothing is left for the text", function()
     assert.is_nil(windows.cut(encoding(9, 3), 2, 12, 0))
     assert.is_nil(windows.cut(encoding(9, 0), 2, 5, 0))
-    assert.is_nil(windows.cut(encoding(3), 1, 8, 0, 3))
+    assert.is_nil(windows.cut(encoding(3), 1, 8, 0, { fixed = 3 }))
   end)
 
   it("say in which of them a token has most context", function()

@@ -87,6 +87,9 @@ def errors(model):
     raises(perigee.Error, "was closed", closed.embed, "a")
     model.embed(["short", "long " * 200])
     assert [(t["input"], t["dropped"] > 0) for t in model.truncated()] == [(2, True)]
+    text = "water " + "long " * 200
+    assert numpy.array_equal(model.embed(text), model.embed(text, truncation_side="right"))
+    assert not numpy.array_equal(model.embed(text), model.embed(text, truncation_side="left"))
 
 
 def threads(model, want):

@@ -8,6 +8,8 @@
 --   model      the type of the vocabulary: "WordPiece", "BPE" or "Unigram"
 --   special    texts of the special tokens that no file names
 --   spaced     whether a mask that is given as a text takes the space before it
+--   objects    whether the class makes objects of special tokens that are given as texts: an extra token that is the same text is
+--              then another one, whose flags count
 --   extra      special tokens that the class adds unless a file lists extra ones
 --   types      whether a pair's second text has token type 1
 --   takes      keys of tokenizer_config.json that the class obeys, besides those that all obey
@@ -154,7 +156,7 @@ local BYTES = { add_prefix_space = true, trim_offsets = true }
 local CLASSES = {
   BertTokenizer = { model = "WordPiece", special = BERT, types = true, takes = CASE, make = bert },
   DistilBertTokenizer = { model = "WordPiece", special = BERT, takes = CASE, make = bert },
-  MPNetTokenizer = { model = "WordPiece", special = angled "[UNK]", spaced = true, takes = CASE, make = mpnet },
+  MPNetTokenizer = { model = "WordPiece", special = angled "[UNK]", spaced = true, objects = true, takes = CASE, make = mpnet },
   RobertaTokenizer = { model = "BPE", special = angled "<unk>", takes = BYTES, make = roberta },
   GPT2Tokenizer = { model = "BPE", special = GPT2, takes = { add_prefix_space = true }, make = bytes },
   XLMRobertaTokenizer = { model = "Unigram", special = angled "<unk>", takes = { add_prefix_space = true }, make = xlm_roberta },

@@ -60,8 +60,8 @@ end
 
 local FLAGS = { "normalized", "single_word", "lstrip", "rstrip", "special" }
 
--- Each content once, where it is first, with the options it has last, and special if it ever was, as in the tokenizers package.
--- Ids are the model's, or numbers from the vocabulary's size on, whatever the file says.
+-- Each content once, where it is first, with the options it has last, as in the tokenizers package; special, and shown by its
+-- normalized text, if it ever was. Ids are the model's, or numbers from the vocabulary's size on, whatever the file says.
 local function added_tokens(file, path)
   local list, place = {}, {}
   for i, token in ipairs(read.list(given(file.added_tokens) or {}, path, "added_tokens")) do
@@ -74,6 +74,7 @@ local function added_tokens(file, path)
     if content ~= "" then
       local before = list[place[content] or 0]
       a.special = a.special or before ~= nil and before.special
+      a.shown_normalized = before ~= nil and (before.normalized or before.shown_normalized)
       place[content] = place[content] or #list + 1
       list[place[content]] = a
     end
@@ -90,6 +91,7 @@ local function set_added(d, list, held)
     for _, key in ipairs(FLAGS) do
       to[key] = a[key] and 1 or 0
     end
+    to.shown_normalized = a.shown_normalized and 1 or 0
   end
   held[#held + 1] = array
   d.added, d.added_count = array, #list

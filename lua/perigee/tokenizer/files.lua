@@ -93,6 +93,11 @@ local function with_defaults(s, class)
   if class.spaced and mask and mask.plain then
     s.named.mask_token = { content = mask.content, special = true, single_word = false, lstrip = true, rstrip = false }
   end
+  for _, key in ipairs(class.objects and s.order or {}) do
+    if s.named[key] then
+      s.named[key].plain = nil
+    end
+  end
   if not s.extra and class.extra then
     s.extra = {}
     for i, text in ipairs(class.extra) do

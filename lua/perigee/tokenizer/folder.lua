@@ -5,7 +5,7 @@
 --   s.named.mask_token                         -- a token, nil if no file names it; false if a file says null
 --   s.order                                    -- the keys of s.named, in the order in which their tokens are added
 --   s.extra                                    -- tokens of additional_special_tokens or extra_special_tokens; nil if not given.
---                                                 s.weak: a SentencePiece model's own count before them
+--                                                 s.weak: they give way to those of another source
 --   s.numbered                                 -- tokens that have ids of their own, by these ids
 --   s:flag("do_lower_case", true)              -- a boolean of tokenizer_config.json
 --
@@ -54,10 +54,17 @@ local function token(value, special, path, ...)
   return t
 end
 
--- The keys of an object in the order in which they stand in its JSON text, or by the alphabet if that is no strict JSON.
+-- The keys of an object in the order in which they stand in its JSON text; those that do not stand there by the alphabet, last.
 local function names_in(object, text)
   local ok, line = pcall(jsonl.read, text or "")
-  return ok and line.names or options.names(object)
+  local names, there = ok and line.names or {}, {}
+  for _, key in ipairs(names) do
+    there[key] = true
+  end
+  for _, key in ipairs(options.names(object)) do
+    names[#names + 1] = not there[key] and key or nil
+  end
+  return names
 end
 
 -- ---- Lists of tokens ------------------------------------------------------------------------------------------------------
@@ -145,6 +152,7 @@ local function config(s, c)
   end
   if not s.extra then
     take_extra(s, additional, path, "additional_special_tokens", text)
+    s.weak = type(extra) == "table" and next(extra) ~= nil
   end
 end
 
@@ -192,7 +200,7 @@ local function special_tokens_map(s, c)
   else
     take_extra(s, extra, path, "extra_special_tokens", text)
   end
-  if not s.extra then
+  if not s.extra or s.weak then
     take_extra(s, values.additional_special_tokens, path, "additional_special_tokens", text)
     s.weak = true
   end

@@ -1,7 +1,8 @@
 """Folders of a tokenizer at random, by AutoTokenizer and by ours: prints what differs.
 
     pip install transformers sentencepiece protobuf
-    python spec/golden/tokenizer/differential_folders.py [--folders 500] [--seed 1] [--keep FOLDER] [--written]
+    python spec/golden/tokenizer/differential_folders.py [--folders 500] [--seed 1] [--keep FOLDER]
+    python spec/golden/tokenizer/differential_folders.py --write     (folders_random.json, which folders_spec.lua reads)
 
 A folder has the files of one family of tokenizers, with or without tokenizer.json, and tokenizer_config.json,
 special_tokens_map.json and added_tokens.json with keys at random. Compared are ids, token types, offsets and decoded texts of
@@ -15,6 +16,7 @@ import random
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import warnings
 
@@ -82,7 +84,8 @@ class Maker:
         return dict(added(text, **more)) if stated else token(text, **more)
 
     def some(self, family):
-        return [self.text(family) if self.chance(0.6) else added(self.text(family), **self.flags()) for _ in range(self.r.randint(0, 3))]
+        return [self.text(family) if self.chance(0.6) else added(self.text(family), **self.flags())
+                for _ in range(self.r.randint(0, 3))]
 
     def config(self, family, has_json):
         r, c = self.r, {}
@@ -200,8 +203,8 @@ def reference(t, c):
     finally:
         t.truncation_side = side
     ids = e["input_ids"]
-    return {"ids": ids, "types": e.get("token_type_ids") or [0] * len(ids), "offsets": [o for p in e["offset_mapping"] for o in p],
-            "text": t.decode(ids, skip_special_tokens=True), "whole": t.decode(ids)}
+    return {"ids": ids, "types": e.get("token_type_ids") or [0] * len(ids),
+            "offsets": [o for p in e["offset_mapping"] for o in p], "text": t.decode(ids, skip_special_tokens=True), "whole": t.decode(ids)}
 
 
 def reference_of(folder, cases):
@@ -222,26 +225,50 @@ def difference(theirs, ours, cases):
             return f"special {name}: {a}, ours {b}"
     if theirs["size"] != ours["size"] and not theirs["class"].startswith(("XLM", "Camem")):  # equal pieces count once there
         return f"size: {theirs['size']}, ours {ours['size']}"
-    stated_twice = None
     for a, b, c in zip(theirs["cases"], ours["cases"], cases):
         if "error" in a:
             continue
         if "error" in b:
             return f"{c}: ours refused: {b['error']}"
         for key in ("ids", "types", "offsets", "text", "whole"):
-            if key in ("text", "whole") and a["ids"] == b["ids"] and a[key] != b[key]:
-                stated_twice = f"{c} {key}\n    {a[key]}\n    {b[key]}"
-            elif a[key] != (b[key] or type(a[key])()):  # an empty list is {} as our worker writes it
+            if a[key] != (b[key] or type(a[key])()):  # an empty list is {} as our worker writes it
                 return f"{c} {key}\n    {a[key]}\n    {b[key]}"
-    return stated_twice and "text: " + stated_twice
+    return None
+
+
+def golden(count):
+    """The first folders that transformers takes and whose files are small, and its answers to some of the cases."""
+    seed, list_ = 0, []
+    while len(list_) < count:
+        seed += 1
+        maker = Maker(seed)
+        files, cases = maker.folder(), maker.cases()[seed % 4::4]
+        if "tokenizer.json" in files and len(files["tokenizer.json"]["model"]["vocab"]) > 400:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            write(folder, files)
+            answer = reference_of(folder, cases)
+        known = files.get("tokenizer_config.json", {}).get("unk_token")
+        if "error" in answer or known is not None and "<" in str(known):
+            continue
+        both = [dict(c, **{k: a[k] for k in ("ids", "types", "offsets")}) for c, a in zip(cases, answer["cases"])
+                if "error" not in a]
+        # as texts, so that keys keep their order
+        files = {k: v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for k, v in files.items()}
+        list_.append({"files": files, "special": answer["special"], "cases": both})
+    with open(os.path.join(HERE, "folders_random.json"), "w", encoding="utf-8") as f:
+        f.write("[" + ",\n".join(json.dumps(x, ensure_ascii=False, separators=(",", ":")) for x in list_) + "]\n")
 
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true", help="write folders_random.json")
     parser.add_argument("--folders", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", help="a folder to copy what differs to")
     args = parser.parse_args()
+    if args.write:
+        return golden(60)
     p = subprocess.Popen(["luajit", os.path.join(HERE, "folders_worker.lua")], cwd=TOP, stdin=subprocess.PIPE,
                          stdout=subprocess.PIPE, text=True)
     counts, refused, shown = collections.Counter(), collections.Counter(), 0
@@ -259,21 +286,22 @@ def main():
         p.stdin.flush()
         found = difference(theirs, json.loads(p.stdout.readline()), cases)
         kind = found.split(":")[0] if found else "equal"
-        counts[kind if kind in ("refused", "text", "equal") else "different"] += 1
+        counts[kind if kind in ("refused", "equal") else "different"] += 1
         if kind == "refused":
             refused[found] += 1
         elif found and shown < 12:
             shown += 1
             small = {k: v for k, v in files.items() if k not in ("vocab.txt", "vocab.json", "merges.txt", "tokenizer.json")}
             j = files.get("tokenizer.json")
-            print(f"folder {i} ({theirs['class']}{', tokenizer.json ' + json.dumps([j['added_tokens'], j['truncation']]) if j else ''}):"
-                  f" {found}\n  {json.dumps(small, ensure_ascii=False)}")
+            more = ", tokenizer.json " + json.dumps([j["added_tokens"], j["truncation"]]) if j else ""
+            print(f"folder {i} ({theirs['class']}{more}): {found}\n  {json.dumps(small, ensure_ascii=False)}")
             if args.keep:
                 shutil.copytree(folder, os.path.join(args.keep, str(i)), dirs_exist_ok=True)
         shutil.rmtree(folder)
     print(dict(counts))
     for message, count in refused.most_common():
         print(count, message)
+    sys.exit(counts["different"] > 0)
 
 
 if __name__ == "__main__":

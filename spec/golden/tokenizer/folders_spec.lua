@@ -1,5 +1,6 @@
--- Tokenizers of folders without tokenizer.json: vocab.txt, vocab.json and merges.txt, or a SentencePiece model, with what stands
--- beside them in several forms, against the reference library's answers in folders.json, which golden_folders.py made.
+-- Tokenizers of folders: tokenizer.json, vocab.txt, vocab.json and merges.txt, or a SentencePiece model, with what stands beside
+-- them in several forms, against the answers of transformers' AutoTokenizer in folders.json, which golden_folders.py made, and in
+-- folders_random.json, which differential_folders.py made.
 local cjson = require "cjson"
 local json = require "perigee.json"
 local tokenizer = require "perigee.tokenizer"
@@ -19,12 +20,41 @@ local function folder_of(contents)
   return files.folder(bytes)
 end
 
-describe("Folders without tokenizer.json", function()
+describe("Folders of a tokenizer", function()
   after_each(files.clean)
 
-  it("have the reference's answers", function()
+  local function given(value)
+    return value ~= cjson.null and value or nil
+  end
+
+  it("with files and keys at random have the answers of AutoTokenizer", function()
+    local folders = cjson.decode((assert(json.text(FOLDER .. "folders_random.json"))))
+    assert.equal(60, #folders)
+    for i, folder in ipairs(folders) do
+      local t = tokenizer.load(folder_of(folder.files))
+      for k, key in ipairs { "unk", "cls", "sep", "pad", "mask" } do
+        if given(folder.special[k]) then
+          assert.equal(folder.special[k], t[key], ("folder %d: %s"):format(i, key))
+        end
+      end
+      for j, c in ipairs(folder.cases) do
+        local e = t:encode(c.text, given(c.pair), {
+          max_tokens = c.max, truncate = c.truncate, truncation_side = given(c.side), offsets = "characters",
+        })
+        local where, offsets = ("folder %d, case %d"):format(i, j), {}
+        for k, o in ipairs(e.offsets) do
+          offsets[2 * k - 1], offsets[2 * k] = o[1], o[2]
+        end
+        assert.same(c.ids, e.ids, where)
+        assert.same(c.types, e.types, where)
+        assert.same(c.offsets, offsets, where)
+      end
+    end
+  end)
+
+  it("without tokenizer.json have the answers of AutoTokenizer", function()
     local golden = cjson.decode((assert(json.text(FOLDER .. "folders.json"))))
-    assert.equal(21, #golden.folders)
+    assert.equal(25, #golden.folders)
     for i, folder in ipairs(golden.folders) do
       local t = tokenizer.load(folder_of(folder.files))
       assert.same(folder.special, { t.unk, t.cls, t.sep, t.pad, t.mask })

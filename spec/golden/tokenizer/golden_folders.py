@@ -2,8 +2,7 @@
 
     pip install transformers sentencepiece protobuf && python spec/golden/tokenizer/golden_folders.py
 
-Vocabularies are small; a file "@NAME" is NAME of this folder. Where the reference's classes, of which versions differ, have a mask
-that does or does not take the space before it, the folder says that it does."""
+Vocabularies are small; a file "@NAME" is NAME of this folder."""
 import json
 import os
 import tempfile
@@ -72,6 +71,8 @@ FOLDERS = [
     roberta({"additional_special_tokens": ["<y>"], "mask_token": added("<mask>")}),
     pieces("xlm-roberta"), pieces("xlm-roberta", {"additional_special_tokens": ["<ent>", "<x>"]}),
     pieces("xlm-roberta", {"tokenizer_class": "XLMRobertaTokenizer", "mask_token": added("<mask>")}),
+    roberta({"mask_token": "<mask>"}), pieces("xlm-roberta", {"mask_token": "<mask>"}),
+    pieces("camembert", {"mask_token": "<mask>"}), mpnet({"mask_token": "<mask>"}),
     pieces("camembert"), pieces("camembert", {"additional_special_tokens": ["<s>NOTUSED", "</s>NOTUSED"]}),
 ]
 

@@ -1,4 +1,5 @@
-"""Unigram by the `tokenizers` and `transformers` packages, and the texts of ../shared: what unigram.py and differential_unigram.py share."""
+"""Unigram by the `tokenizers` and `transformers` packages, and the texts of ../shared: what unigram.py and
+differential_unigram.py share."""
 import glob
 import json
 import os
