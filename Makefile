@@ -73,6 +73,7 @@ test:
 	@$(MAKE_ALL) specs
 
 specs: $(LIB) $(SPECLIB)
+	@$(if $(filter spec,$(SPEC)),echo 'All specs take about six minutes of processor time; make test SPEC=spec/engine runs a part of them.')
 	PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) $(BUSTED_FLAGS) $(SPEC)
 
 ## make deps             installs what is missing: Debian packages as root, else it prints the command

@@ -109,7 +109,7 @@ describe("a model that a script registers", function()
   it("is unknown before, and has the reference's layers and heads after", function()
     assert.error_matches(function() perigee.load(path) end, "model_type is the string 'roberta-prelayernorm', expected bert", 1,
       true)
-    dofile(recipe)
+    files.recipe(recipe)
     local model, sequences = perigee.load(path), golden.read(path)
     local layers, batch = model:layers(golden.ids(sequences))
     for i, s in ipairs(sequences) do

@@ -33,7 +33,7 @@ describe("MiniLM as a DistilBERT", function()
 
   setup(function()
     folder = files.folder {}
-    dofile "recipes/as_distilbert.lua"(path, folder)
+    files.recipe "recipes/as_distilbert.lua"(path, folder)
     bert, distilbert = perigee.load(path), perigee.load(folder)
   end)
 

@@ -11,11 +11,14 @@ import os
 import pickle
 import sys
 import threading
+import warnings
 
 import numpy
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../recipes/embed"))
 import perigee
+
+warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # to fork then is what is tested
 
 SMALL = 4096  # bytes: handles that Lua has not collected yet
 TEXTS = ["a text", "another, longer text", "é 😀", ""]

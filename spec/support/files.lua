@@ -38,6 +38,15 @@ function files.folder(contents)
   return dir
 end
 
+--- dofile for a recipe, which changes package.path: afterwards it is as before. A module that is loaded by another path is not known
+-- as one of ours, so that its errors blame a line of its own.
+function files.recipe(path)
+  local modules = package.path
+  local result = dofile(path)
+  package.path = modules
+  return result
+end
+
 --- The top folder, as one word of the shell: by a link if there is something else than words in its path.
 function files.top()
   local pipe = assert(io.popen "pwd")
