@@ -38,8 +38,8 @@ function files.folder(contents)
   return dir
 end
 
---- dofile for a recipe, which changes package.path: afterwards it is as before. A module that is loaded by another path is not known
--- as one of ours, so that its errors blame a line of its own.
+--- dofile for a recipe, which changes package.path: afterwards it is as before. A module that is loaded by another path is not
+-- known as one of ours, so that its errors blame a line of its own.
 function files.recipe(path)
   local modules = package.path
   local result = dofile(path)
