@@ -73,7 +73,14 @@ describe("An adapter", function()
     assert.equal("'DIR/adapter_config.json': alpha_pattern has 3 for 'a|b', expected numbers for names of modules",
       refused { alpha_pattern = { ["a|b"] = 3 } })
     assert.equal("'DIR/adapter_config.json': r of bert.a is 2, its lora_A has 1 rows", refused { r = 2 })
-    assert.equal("'DIR/adapter_config.json': lora_alpha is the string 'x', expected a number", refused { lora_alpha = "x" })
+    assert.equal("'DIR/adapter_config.json': lora_alpha is the string 'x', expected a number above 0",
+      refused { lora_alpha = "x" })
+    assert.equal("'DIR/adapter_config.json': rank_pattern is the string 'x', expected an object", refused { rank_pattern = "x" })
+    assert.equal("'DIR/adapter_config.json': rank_pattern is a list or an object, expected an object",
+      refused { rank_pattern = { 1 } })
+    assert.equal("'DIR/adapter_config.json': two keys of alpha_pattern match 'bert.a', with different values",
+      refused { alpha_pattern = { a = 1, ["bert.a"] = 2 } })
+    assert.equal("'DIR/adapter_config.json': use_rslora is 1, expected a boolean", refused { use_rslora = 1 })
   end)
 
   it("scales rows, adds to biases and replaces tensors", function()
@@ -89,6 +96,12 @@ describe("An adapter", function()
     end
     local c = checkpoint.open(folder({ lora_bias = true }, { A, B, { BASE .. "a.lora_B.bias", "F32", { 2 }, f32 { 1, 10 } } }))
     assert.same({ 3, 22 }, c:tensor("a.bias"):totable())
+    assert.equal("'DIR/adapter_config.json': use_dora is true, but there is no lora_magnitude_vector of 'a.weight'",
+      refused { use_dora = true })
+    assert.equal("'DIR/adapter_config.json': use_dora is false, but there is a lora_magnitude_vector of 'a.weight'",
+      refused(nil, { A, B, magnitude }))
+    assert.equal("'DIR/adapter_config.json': lora_bias is false, but there is a bias of lora_B for 'a.bias'",
+      refused(nil, { A, B, { BASE .. "a.lora_B.bias", "F32", { 2 }, f32 { 1, 10 } } }))
     c = checkpoint.open(folder(nil, { A, B, { BASE .. "a.bias", "F32", { 2 }, f32 { 7, 8 } },
       { "base_model.model.classifier.modules_to_save.default.weight", "F32", { 1 }, f32 { 9 } } }))
     assert.same({ 7, 8 }, c:tensor("a.bias"):totable())

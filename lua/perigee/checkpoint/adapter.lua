@@ -44,6 +44,9 @@ local function check(config, path, ignored)
       fail("'%s': %s is %s, which is not supported%s", path, tostring(key), json.describe(value), MERGE)
     end
   end
+  for _, key in ipairs { "use_rslora", "use_dora", "lora_bias" } do
+    config[key] = read.optional(config[key], "boolean", false, path, key)
+  end
   local beginning = config.init_lora_weights
   if type(beginning) == "string" and not BEGINNINGS[beginning] then
     fail("'%s': init_lora_weights is '%s', which changes the base model's weights, too, and is not supported%s", path, beginning,
@@ -137,40 +140,56 @@ local function add_part(own, bare, file, name, canonical)
   return false
 end
 
--- The value of a pattern whose key names the module or the end of its path; else the default. The keys are regular expressions;
--- those that are more than names are an error.
-local function by_pattern(own, key, module, default)
-  for pattern, value in pairs(given(own.config[key]) or {}) do
+-- The value that a pattern's keys give a module: they are its name or the end of its path. nil if none is. The keys are regular
+-- expressions; those that are more than names are an error, as are two that do not agree, whose order JSON does not keep.
+local function by_pattern(own, key, module)
+  local patterns, found = given(own.config[key]) or {}, nil
+  if type(patterns) ~= "table" or #patterns > 0 then
+    fail("'%s': %s is %s, expected an object", own.path, key, json.describe(patterns))
+  end
+  for pattern, value in pairs(patterns) do
     local anchored, name = pattern:match "^(%^?)([%w_.-]+)$"
     if not name or type(value) ~= "number" then
-      fail("'%s': %s has %s for '%s', expected numbers for names of modules", own.path, key, json.describe(value),
-        tostring(pattern))
+      fail("'%s': %s has %s for '%s', expected numbers for names of modules", own.path, key, json.describe(value), pattern)
     elseif module == name or anchored == "" and module:sub(-#name - 1) == "." .. name then
-      return value
+      if found and found ~= value then
+        fail("'%s': two keys of %s match '%s', with different values", own.path, key, module)
+      end
+      found = value
     end
   end
-  local value = own.config[key == "rank_pattern" and "r" or "lora_alpha"]
-  value = value == nil and default or value
-  if type(value) ~= "number" or not (value == value and math.abs(value) < math.huge) then
-    fail("'%s': %s is %s, expected a number", own.path, key == "rank_pattern" and "r" or "lora_alpha", json.describe(value))
+  return found
+end
+
+-- A number of adapter_config.json for a module, by its patterns or for all.
+local function number_of(own, key, pattern_key, module)
+  local value = by_pattern(own, pattern_key, module) or own.config[key] or 8
+  if type(value) ~= "number" or not (value > 0 and value < math.huge) then
+    fail("'%s': %s is %s, expected a number above 0", own.path, key, json.describe(value))
   end
   return value
 end
 
 -- What A and B are multiplied by.
 local function scale_of(own, change)
-  local r, alpha = by_pattern(own, "rank_pattern", change.module, 8), by_pattern(own, "alpha_pattern", change.module, 8)
+  local r = number_of(own, "r", "rank_pattern", change.module)
+  local alpha = number_of(own, "lora_alpha", "alpha_pattern", change.module)
   if r ~= change.A.shape[1] then
     fail("'%s': r of %s is %s, its lora_A has %d rows", own.path, change.module, tostring(r), change.A.shape[1])
   end
-  return alpha / (own.config.use_rslora == true and math.sqrt(r) or r)
+  return alpha / (own.config.use_rslora and math.sqrt(r) or r)
 end
 
 local function check_change(own, target, change)
   if not (change.A and change.B) and not change.bias then
     fail("'%s': of the adapter's parts of '%s' one is missing: lora_A or lora_B", own.path, target)
-  elseif change.magnitude and change.embedding then
+  elseif change.embedding and own.config.use_dora then
     fail("'%s': use_dora of the table '%s' is not supported, only of linears", own.path, target)
+  elseif change.A and (change.magnitude ~= nil) ~= (own.config.use_dora or false) then
+    fail("'%s': use_dora is %s, but there is %s lora_magnitude_vector of '%s'", own.path, tostring(own.config.use_dora),
+      change.magnitude and "a" or "no", target)
+  elseif change.bias and not own.config.lora_bias then
+    fail("'%s': lora_bias is %s, but there is a bias of lora_B for '%s'", own.path, tostring(own.config.lora_bias), target)
   end
   for key, part in pairs { A = change.A or false, B = change.B or false } do
     if part and #part.shape ~= 2 then
