@@ -78,10 +78,10 @@ INLINE finisher finisher_of(const tile_pending *p, int64_t products, const int k
 }
 
 INLINE void finish_row(finisher *f, const int kind) {
-  v16 a = finished(f->c, 0, f->panel, f->pieces, f->row_scale, kind);
-  v16 b = finished(f->c + 16, 16, f->panel, f->pieces, f->row_scale, kind);
-  v16 c = finished(f->c + 32, 32, f->panel, f->pieces, f->row_scale, kind);
-  v16 d = finished(f->c + 48, 48, f->panel, f->pieces, f->row_scale, kind);
+  v16 a = finished(f->c, 0, f->panel, f->pieces, f->row_scale, kind, gelu_beside_tiles);
+  v16 b = finished(f->c + 16, 16, f->panel, f->pieces, f->row_scale, kind, gelu_beside_tiles);
+  v16 c = finished(f->c + 32, 32, f->panel, f->pieces, f->row_scale, kind, gelu_beside_tiles);
+  v16 d = finished(f->c + 48, 48, f->panel, f->pieces, f->row_scale, kind, gelu_beside_tiles);
   if (is_float(kind)) {
     float *y = (float *)(void *)f->row;
     vstore(y, a, 16), vstore(y + 16, b, 16), vstore(y + 32, c, 16), vstore(y + 48, d, 16);

@@ -116,7 +116,7 @@ void panel_of_avx512vnni(panel_epilogue *panel, const epilogue *e, int64_t n0) {
 INLINE void finish(char *row, const int32_t *c, int64_t k, const panel_epilogue *of, const float (*pieces)[16],
                    const float *row_scale, const int kind) {
   __asm__("" : "+r"(of), "+r"(pieces)); /* to the compiler what they point to is new */
-  v16 v = finished(c, k, of, pieces, row_scale, kind);
+  v16 v = finished(c, k, of, pieces, row_scale, kind, gelu_pieces);
   if (is_float(kind))
     vstore((float *)(void *)row + k, v, 16);
   else

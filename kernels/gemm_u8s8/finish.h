@@ -61,15 +61,21 @@ INLINE char *results_of(const tile_pending *p, int64_t *ld, int kind) {
   return is_float(kind) ? (char *)(e->y + p->t0 * e->ldy + p->n0) : (char *)(e->q + p->t0 * e->ldq + p->n0);
 }
 
+/* gelu_pieces with two comparisons less, since products on AMX leave few of these: the same bits. */
+INLINE v16 gelu_beside_tiles(v16 x, const float (*c)[16]) {
+  v16 z = vmin(vsplat(c[3][2]), vfma(vabs(x), vsplat(c[3][0]), vsplat(c[3][1])));
+  return vpositive_less(x, vfma(vfma(vpick(c[0], z), z, vpick(c[1], z)), z, vpick(c[2], z)));
+}
+
 /* Columns k to k + 16 of a row whose sums are c, before they are rounded to u8: the arithmetic of rows/body.h. */
 INLINE v16 finished(const int32_t *c, int64_t k, const panel_epilogue *of, const float (*pieces)[16], const float *row_scale,
-                    const int kind) {
+                    const int kind, v16 (*gelu)(v16, const float (*)[16])) {
   v16 v = vfloat(visub(viload(c, 16), viload(of->offset + k, 16)));
   if (kind >= ROWS_TO_F32)
     v = vmul(v, vsplat(*row_scale));
   v = vfma(v, vload(of->scale + k, 16), vload(of->bias + k, 16));
   if (kind == GELU_TO_U8 || kind == ROWS_GELU_TO_F32)
-    v = gelu_pieces(v, pieces);
+    v = gelu(v, pieces);
   return is_float(kind) ? v : vmul(v, vload(of->mul + k, 16));
 }
 

@@ -39,6 +39,10 @@ INLINE v16 vsign(v16 a, v16 b) {
 INLINE v16 vless(v16 a, v16 b, v16 x, v16 y) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x); }
 INLINE v16 vnan(v16 x, v16 y) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), y, x); }
 INLINE v16 vfirst(v16 a, v16 b, int n) { return n == 16 ? a : _mm512_mask_blend_ps(lanes(n), b, a); }
+/* Comparing into a mask takes another port than vmax. */
+INLINE v16 vpositive_less(v16 x, v16 p) {
+  return _mm512_mask_sub_ps(_mm512_sub_ps(x, p), _mm512_cmp_ps_mask(x, vsplat(0), _CMP_LT_OQ), vsplat(0), p);
+}
 INLINE v16 vexponent(v16 a) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a), 23)); }
 INLINE v16 vpick(const float *table, v16 a) {
   return _mm512_permutexvar_ps(_mm512_srli_epi32(_mm512_castps_si512(a), 20), _mm512_loadu_ps(table));

@@ -217,6 +217,9 @@ INLINE void vstore_u8(uint8_t *p, v16i a, int n) {
   for (int i = 0; i < n; i++)
     p[i] = (uint8_t)a.x[i];
 }
+/* max(0, x) - p. Not in v16_avx2.h. */
+INLINE v16 vpositive_less(v16 x, v16 p) { return vsub(vmax(vsplat(0), x), p); }
+
 /* 64 values, rounded and cut to lo to hi, plus zero; NaN gives lo. lo is at most 0 and hi at most lo + 255. Not in v16_avx2.h. */
 INLINE void vstore_rounded(uint8_t *p, v16 a, v16 b, v16 c, v16 d, int32_t lo, int32_t hi, int32_t zero) {
   const v16 all[] = {a, b, c, d};
