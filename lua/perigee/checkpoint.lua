@@ -170,7 +170,8 @@ end
 
 --- The most tokens of one input that the checkpoint provides for, as sentence-transformers has it: model_max_length of the
 -- Transformer module's processor_kwargs, else its max_seq_length, else the smaller of tokenizer_config.json's model_max_length
--- and config.json's max_position_embeddings; nil if none of them says so. A model's positions limit it as well.
+-- (or the older max_len) and config.json's max_position_embeddings; nil if none of them says so. A model's positions limit it as
+-- well.
 function Checkpoint:limit()
   local kwargs, path = self.sentence_config.processor_kwargs or {}, self.files.sentence_config
   local own = positive(kwargs, "model_max_length", path)
@@ -178,7 +179,8 @@ function Checkpoint:limit()
     own = positive(self.sentence_config, "max_seq_length", path)
   end
   local positions = positive(self.config, "max_position_embeddings", self.files.config)
-  local length = positive(self.tokenizer_config, "model_max_length", self.files.tokenizer_config)
+  local key = self.tokenizer_config.model_max_length == nil and "max_len" or "model_max_length"
+  local length = positive(self.tokenizer_config, key, self.files.tokenizer_config)
   local limit = own or math.min(positions or math.huge, length or math.huge)
   return limit < math.huge and limit or nil
 end

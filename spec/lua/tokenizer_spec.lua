@@ -333,6 +333,8 @@ describe("A tokenizer", function()
       local t = with(nil, { ["vocab.txt"] = (VOCABULARY .. "c\n\nc"):gsub("\n", "\r\n") })
       assert.equal("2 22 3", ids(t, "c"))
       assert.equal("", t:piece(21))
+      local spaced = with(nil, { ["vocab.txt"] = VOCABULARY .. "x\227\128\128\nyá\194\160\226\128\138 \n\225\154\128\n" })
+      assert.same({ "x", "yá", "" }, { spaced:piece(20), spaced:piece(21), spaced:piece(22) })
       assert.equal(ID.a, t:id "a")
     end)
 
@@ -509,7 +511,12 @@ describe("A tokenizer", function()
         return t:decode(t:encode(text).ids)
       end
       assert.equal("don ' t . a !", shown '{"tokenizer_class": "PreTrainedTokenizerFast"}')
-      assert.equal("don't. a!", shown '{"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": true}')
+      local cleaned = '{"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": true}'
+      assert.equal("don't. a!", shown(cleaned))
+      local _, ignored = open {
+        ["tokenizer.json"] = definition(function(d) d.decoder = cjson.null end), ["tokenizer_config.json"] = cleaned,
+      }
+      assert.equal("tokenizer.json has no decoder whose text could be cleaned up", ignored.clean_up_tokenization_spaces)
     end)
   end)
 

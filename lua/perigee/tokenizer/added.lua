@@ -3,7 +3,7 @@
 -- say.
 local M = {}
 
-local FLAGS = { "normalized", "single_word", "lstrip", "rstrip", "special" }
+local FLAGS = { "single_word", "lstrip", "rstrip", "special" }
 
 local function is_normalized(t)
   if t.normalized == nil then
@@ -18,7 +18,7 @@ local function equal(a, b)
       return false
     end
   end
-  return a.content == b.content and a.plain == b.plain
+  return a.content == b.content and a.plain == b.plain and is_normalized(a) == is_normalized(b)
 end
 
 local function has(list, t)

@@ -7,7 +7,7 @@
 -- An entry of CLASSES:
 --   model      the type of the vocabulary: "WordPiece", "BPE" or "Unigram"
 --   special    texts of the special tokens that no file names
---   spaced     whether a mask that is given as a text takes the space before it
+--   spaced     if a mask that is given as a text takes the space before it: { special = whether the class calls it special }
 --   objects    whether the class makes objects of special tokens that are given as texts: an extra token that is the same text is
 --              then another one, whose flags count
 --   extra      special tokens that the class adds unless a file lists extra ones
@@ -156,17 +156,19 @@ local BYTES = { add_prefix_space = true, trim_offsets = true }
 local CLASSES = {
   BertTokenizer = { model = "WordPiece", special = BERT, types = true, takes = CASE, make = bert },
   DistilBertTokenizer = { model = "WordPiece", special = BERT, takes = CASE, make = bert },
-  MPNetTokenizer = { model = "WordPiece", special = angled "[UNK]", spaced = true, objects = true, takes = CASE, make = mpnet },
+  MPNetTokenizer = {
+    model = "WordPiece", special = angled "[UNK]", spaced = { special = false }, objects = true, takes = CASE, make = mpnet,
+  },
   RobertaTokenizer = { model = "BPE", special = angled "<unk>", takes = BYTES, make = roberta },
   GPT2Tokenizer = { model = "BPE", special = GPT2, takes = { add_prefix_space = true }, make = bytes },
   XLMRobertaTokenizer = { model = "Unigram", special = angled "<unk>", takes = { add_prefix_space = true }, make = xlm_roberta },
   CamembertTokenizer = {
-    model = "Unigram", special = angled "<unk>", spaced = true, takes = { add_prefix_space = true }, make = camembert,
-    extra = { "<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED" },
+    model = "Unigram", special = angled "<unk>", spaced = { special = true }, takes = { add_prefix_space = true },
+    make = camembert, extra = { "<s>NOTUSED", "</s>NOTUSED", "<unk>NOTUSED" },
   },
   XLNetTokenizer = {
-    model = "Unigram", special = XLNET, spaced = true, takes = { do_lower_case = true, unk_id = true }, make = xlnet,
-    extra = { "<eop>", "<eod>" },
+    model = "Unigram", special = XLNET, spaced = { special = false }, takes = { do_lower_case = true, unk_id = true },
+    make = xlnet, extra = { "<eop>", "<eod>" },
   },
   TokenizersBackend = { special = {}, takes = {} },
 }

@@ -26,11 +26,26 @@ local function text_of(path)
   return text or fail("%s", why)
 end
 
+-- White space of Unicode that is no ASCII, as it ends a line in UTF-8.
+local SPACES = { "\194[\133\160]$", "\225\154\128$", "\226\128[\128-\138\168\169\175]$", "\226\129\159$", "\227\128\128$" }
+
+-- A line without the white space at its end, as Rust's trim_end takes it off.
+local function trimmed(line)
+  local text = line:gsub("%s+$", "")
+  for _, space in ipairs((text:byte(-1) or 0) >= 128 and SPACES or {}) do
+    local short = text:gsub(space, "")
+    if short ~= text then
+      return trimmed(short)
+    end
+  end
+  return text
+end
+
 -- One piece a line, ids from 0. Of equal lines the last counts.
 local function read_lines(path)
   local text, vocab, id = text_of(path), {}, 0
   for line in (text:sub(-1) == "\n" and text or text .. "\n"):gmatch "([^\n]*)\n" do
-    vocab[line:gsub("%s+$", "")] = id
+    vocab[trimmed(line)] = id
     id = id + 1
   end
   return { vocab = vocab, path = path }
@@ -91,11 +106,13 @@ local function with_defaults(s, class)
   end
   local mask = s.named.mask_token
   if class.spaced and mask and mask.plain then
-    s.named.mask_token = { content = mask.content, special = true, single_word = false, lstrip = true, rstrip = false }
+    s.named.mask_token = {
+      content = mask.content, special = class.spaced.special, single_word = false, lstrip = true, rstrip = false,
+    }
   end
   for _, key in ipairs(class.objects and s.order or {}) do
-    if s.named[key] then
-      s.named[key].plain = nil
+    if s.named[key] and s.named[key].plain then
+      s.named[key].plain, s.named[key].special = nil, false
     end
   end
   if not s.extra and class.extra then
@@ -167,15 +184,17 @@ local CLEANED = {
 }
 
 -- clean_up_tokenization_spaces: what transformers does to a decoded text, as steps of the decoder. Byte pair encoding has none.
-local function clean_up(file, s)
+local function clean_up(c, file, s)
   if not s:flag("clean_up_tokenization_spaces", false) or models.type_of(file.model) == "BPE" then
     return
+  elseif given(file.decoder) == nil then
+    return c.ignored:add(s.path, "clean_up_tokenization_spaces", "tokenizer.json has no decoder whose text could be cleaned up")
   end
-  local steps = { given(file.decoder), { type = "Fuse" } }
+  local steps = { file.decoder, { type = "Fuse" } }
   for _, pair in ipairs(CLEANED) do
     steps[#steps + 1] = { type = "Replace", pattern = { String = pair[1] }, content = pair[2] }
   end
-  file.decoder = given(file.decoder) and { type = "Sequence", decoders = steps } or nil
+  file.decoder = { type = "Sequence", decoders = steps }
 end
 
 local function direction(part)
@@ -301,7 +320,7 @@ function M.read(c)
   if files.lower then
     in_lower_case(file)
   end
-  clean_up(file, s)
+  clean_up(c, file, s)
   file.one_type = c.files.config ~= nil and not keys.gives_types(c, class)
   return file, path, texts(s), { left = keys.truncation_side(c, own and direction(own.truncation)) == "left" }
 end

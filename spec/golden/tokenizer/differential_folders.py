@@ -204,7 +204,8 @@ def reference(t, c):
         t.truncation_side = side
     ids = e["input_ids"]
     return {"ids": ids, "types": e.get("token_type_ids") or [0] * len(ids),
-            "offsets": [o for p in e["offset_mapping"] for o in p], "text": t.decode(ids, skip_special_tokens=True), "whole": t.decode(ids)}
+            "offsets": [o for p in e["offset_mapping"] for o in p],
+            "text": t.decode(ids, skip_special_tokens=True), "whole": t.decode(ids)}
 
 
 def reference_of(folder, cases):
