@@ -4,160 +4,22 @@
 --   print(evaluate.run(model, set).value)
 --   print(evaluate.compare({ { "FP32", model }, { "INT8", q } }, set))
 --
--- evaluate/*: read (files), tasks (what is run and judged), metrics, entities, squad, ranking, bootstrap.
+-- evaluate/*: read (files), tasks (what is run and judged), checked (the metrics that are offered), comparison, bootstrap.
 local bootstrap = require "perigee.evaluate.bootstrap"
-local entities = require "perigee.evaluate.entities"
-local metrics = require "perigee.evaluate.metrics"
+local checked = require "perigee.evaluate.checked"
+local Comparison = require "perigee.evaluate.comparison"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local progress = require "perigee.progress"
-local ranking = require "perigee.evaluate.ranking"
 local read = require "perigee.evaluate.read"
-local report = require "perigee.report"
 local sample = require "perigee.evaluate.sample"
-local squad = require "perigee.evaluate.squad"
 local tasks = require "perigee.evaluate.tasks"
-local tensor = require "perigee.tensor"
 local C, raise, error = pgee.C, pgee.raise, pgee.error
 
 local evaluate = {}
 
----- Metrics -----------------------------------------------------------------------------------------------------------
-
--- Two lists of one length, of numbers if `kind` says so. what: the function's name.
-local function same_length(what, a, b, kind)
-  for _, list in ipairs { a or false, b or false } do
-    if type(list) ~= "table" then
-      error(("evaluate.%s: expected two lists of one length, at least 1; got %s and %s"):format(what, pgee.describe(a),
-        pgee.describe(b)), 3)
-    end
-    for i, v in ipairs(list) do
-      if kind and type(v) ~= kind then
-        error(("evaluate.%s: expected two lists of %ss; entry %d is %s"):format(what, kind, i, pgee.describe(v)), 3)
-      end
-    end
-  end
-  if #a ~= #b or #a == 0 then
-    error(("evaluate.%s: expected two lists of one length, at least 1; got %d and %d"):format(what, #a, #b), 3)
-  end
-end
-
---- Pearson's correlation; NaN if one list is constant.
-function evaluate.pearson(a, b)
-  same_length("pearson", a, b, "number")
-  return metrics.pearson(a, b)()
-end
-
---- Spearman's rank correlation; NaN if one list is constant or has a NaN, which has no rank.
-function evaluate.spearman(a, b)
-  same_length("spearman", a, b, "number")
-  return metrics.spearman(a, b)()
-end
-
---- Average precision of scores by labels, 0 or 1, as scikit-learn computes it; NaN if no label is 1 or a score is NaN.
-function evaluate.average_precision(scores, labels)
-  same_length("average_precision", scores, labels, "number")
-  for i, label in ipairs(labels) do
-    if label ~= 0 and label ~= 1 then
-      error(("evaluate.average_precision: label %d is %s, expected 0 or 1"):format(i, pgee.describe(label)))
-    end
-  end
-  return metrics.average_precision(scores, labels)()
-end
-
---- The fraction of equal entries.
-function evaluate.accuracy(answers, labels)
-  same_length("accuracy", answers, labels)
-  return metrics.accuracy(answers, labels)()
-end
-
---- F1 of one class; without it the mean over all classes that occur (macro).
-function evaluate.f1(answers, labels, positive)
-  same_length("f1", answers, labels)
-  return (positive ~= nil and metrics.f1(answers, labels, positive) or metrics.macro_f1(answers, labels))()
-end
-
---- Matthews' correlation of any number of classes.
-function evaluate.matthews(answers, labels)
-  same_length("matthews", answers, labels)
-  return metrics.matthews(answers, labels)()
-end
-
---- Of lists of tags, one list a sentence: F1, precision, recall of the entities. strict: entities as in seqeval's strict IOB2.
-function evaluate.entities(answers, labels, strict)
-  same_length("entities", answers, labels, "table")
-  local right, answered, there = {}, {}, {}
-  for i = 1, #answers do
-    same_length("entities", answers[i], labels[i], "string")
-    right[i], answered[i], there[i] = entities.count(answers[i], labels[i], strict)
-  end
-  local precision, recall, f1 = metrics.found(right, answered, there)
-  return f1(), precision(), recall()
-end
-
---- SQuAD's exact match (0 or 1) and F1 of an answer to a list of references: squad.lua. language: MLQA's rules for it.
-function evaluate.answer(answer, references, language)
-  options.text(raise(options.given, answer, "evaluate.answer: the answer", "a text"), "evaluate.answer: the answer")
-  options.text(language, "evaluate.answer: language")
-  if type(references) ~= "table" then
-    error(("evaluate.answer: the references are %s, expected a list of texts"):format(pgee.describe(references)))
-  end
-  for i, reference in ipairs(references) do
-    options.text(reference, ("evaluate.answer: reference %d"):format(i))
-  end
-  local exact, f1 = squad.compare(answer, references, language)
-  return exact, f1
-end
-
--- A function of ranking.lua that checks its arguments.
-local function ranked(name, score)
-  name = "evaluate." .. name
-  return function(order, judgements, k)
-    if type(order) ~= "table" or type(judgements) ~= "table" then
-      error(("%s: expected a list of documents, best first, and { [document] = grade }; got %s and %s"):format(name,
-        pgee.describe(order), pgee.describe(judgements)))
-    end
-    for document, grade in pairs(judgements) do
-      if type(grade) ~= "number" then
-        error(("%s: the grade of %s is %s, expected a number"):format(name, pgee.describe(document), pgee.describe(grade)))
-      end
-    end
-    options.integer(k, 1, 2 ^ 31, name .. ": k")
-    local value = score(order, judgements, k or #order)
-    return value
-  end
-end
-
---- Of an order of documents by judgements { [document] = grade }, of the first k (default: all): ranking.lua.
-evaluate.ndcg, evaluate.recall = ranked("ndcg", ranking.ndcg), ranked("recall", ranking.recall)
-evaluate.reciprocal_rank = ranked("reciprocal_rank", ranking.reciprocal)
-
--- Blames the caller of the function that calls this.
-local function check_row(t, i, what)
-  tensor.handle(t, what, 2)
-  if t.dtype ~= "F32" or #t.shape ~= 2 then
-    error(("%s is a %s, expected F32 [rows][width]"):format(what, tostring(t):match "^[^\n]*"), 3)
-  elseif type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > #t then
-    error(("%s has rows 1 to %d, not %s"):format(what, #t, pgee.describe(i)), 3)
-  end
-end
-
---- Cosine of row i of matrix a with row j of matrix b, F32 tensors of one width; in double.
-function evaluate.cosine(a, i, b, j)
-  check_row(a, i, "cosine: a")
-  check_row(b, j, "cosine: b")
-  if a.shape[2] ~= b.shape[2] then
-    error(("cosine: rows of %d and of %d numbers"):format(a.shape[2], b.shape[2]), 2)
-  end
-  local x, y = a[i]:numbers(), b[j]:numbers()
-  local xy, xx, yy = 0, 0, 0
-  for k = 0, a.shape[2] - 1 do
-    xy, xx, yy = xy + x[k] * y[k], xx + x[k] * x[k], yy + y[k] * y[k]
-  end
-  if xx == 0 or yy == 0 then
-    return xx == yy and 1 or 0
-  end
-  return xy / math.sqrt(xx * yy)
+for name, metric in pairs(checked) do -- pearson, spearman, accuracy, cosine ...
+  evaluate[name] = metric
 end
 
 ---- Arguments ------------------------------------------------------------------------------------------------------
@@ -240,11 +102,11 @@ local function options_of(set, encoder, given, what)
     end
     (COMMON[name] and common or own)[name] = value
   end
-  local checked = options.read(common, COMMON, what)
+  local all = options.read(common, COMMON, what)
   for name, value in pairs(options.read(own, tasks.options[task], what)) do
-    checked[name] = value
+    all[name] = value
   end
-  return task, checked
+  return task, all
 end
 
 -- Runs all units on all encoders, which take turns, some units at a time, so that what slows the machine down slows all of them.
@@ -312,8 +174,8 @@ end
 local function check(model, set, given)
   check_model(model, "check")
   check_set(set, "check")
-  local task, checked = options_of(set, model, given, "evaluate.check")
-  local job = tasks.jobs[task](set, model, checked, task)
+  local task, all = options_of(set, model, given, "evaluate.check")
+  local job = tasks.jobs[task](set, model, all, task)
   job.run(model, { job.units[1] })
 end
 
@@ -321,9 +183,6 @@ end
 function evaluate.check(model, set, given)
   raise(check, model, set, given)
 end
-
-local Comparison = {}
-Comparison.__index = Comparison
 
 local function compare(list, set, given, what)
   check_set(set, what)
@@ -397,54 +256,6 @@ end
 function evaluate.run(model, set, given)
   local result = raise(run, model, set, given)
   return result
-end
-
----- Printing ----------------------------------------------------------------------------------------------------------
-
-local function points(value, form)
-  return value == value and (form or "%.2f"):format(100 * value) or "-" -- NaN: not defined
-end
-
-local function signed(value)
-  return points(value, "%+.2f")
-end
-
-local function difference_of(score)
-  if not score.difference then
-    return ""
-  elseif not score.interval then
-    return signed(score.difference)
-  end
-  return ("%s [%s, %s]"):format(signed(score.difference), signed(score.interval[1]), signed(score.interval[2]))
-end
-
---- The scores as text, times 100: a row for each metric, a column for each model, differences with their intervals beside them.
-function Comparison:__tostring()
-  local head, changed, speed = { " " }, { "answers changed" }, { "a second" }
-  local rows = {}
-  for k, own in ipairs(self.runs) do
-    head[#head + 1] = own.name
-    changed[#changed + 1] = k > 1 and (own.changed and tostring(own.changed) or ("%.4f"):format(own.distance)) or ""
-    speed[#speed + 1] = ("%.1f"):format(own.per_second)
-    for m, score in ipairs(own.scores) do
-      rows[m] = rows[m] or { score.metric }
-      table.insert(rows[m], points(score.value))
-      if k > 1 then
-        table.insert(rows[m], difference_of(score))
-      end
-    end
-    if k > 1 then
-      head[#head + 1] = "difference"
-      changed[#changed + 1] = ""
-      speed[#speed + 1] = ("%.2fx"):format(own.per_second / self.runs[1].per_second)
-    end
-  end
-  if #self.runs > 1 then
-    changed[1] = self.runs[2].changed and "answers changed" or "mean distance"
-    rows[#rows + 1] = changed
-  end
-  rows[#rows + 1] = speed
-  return report.table { head, unpack(rows) }
 end
 
 ---- Distance from FP32 ------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ LF, as everywhere else; unasked, Spark's end with a CR alone, too. The answers h
 with its worker or its machine, is run again by Spark, and what is written of it counts once, when it is whole. A process that
 fails fails its task, which Spark tries again (spark.task.maxFailures) before it gives up.
 
-At the end it reads OUTPUT, says on standard error how many lines have no answer, and exits with status 1 if that is all of them,
-or more than the share that --max-errors says. OUTPUT stays.
+At the end it reads OUTPUT, says how many lines have no answer, and exits with status 1 if that is all of them, or more than
+the share that --max-errors says. OUTPUT stays. (spark-submit prints what it says on standard output, among its own lines.)
 
 Every machine has Perigee, LuaJIT and the model at the same paths; PERIGEE_RECIPES names the folder of the recipes, if it is not
 that of this file. A task is one core of Spark's, so a process has one thread, unless --threads and spark.task.cpus say more.

@@ -77,10 +77,10 @@ def main(model):
         errors = subprocess.run([
             "spark-submit", "--master", "local[1]", "--driver-memory", "512m", os.path.join(RECIPES, "cluster/spark.py"), source,
             target + ".errors", "--partitions", "1", *options,
-        ], capture_output=True, text=True, cwd=folder)
+        ], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=folder)
         said = "spark.py: 2 of 6 lines have no answer; the first: {\"line\":2,\"error\":\"no valid JSON"
-        if errors.returncode or said not in errors.stderr:
-            sys.exit(errors.stderr[-4000:] + "\nexpected it to count 2 of 6 lines without an answer, and status 0")
+        if errors.returncode or said not in errors.stdout:
+            sys.exit(errors.stdout[-4000:] + "\nexpected it to count 2 of 6 lines without an answer, and status 0")
         print("2 of 6 lines without an answer were counted")
 
 
