@@ -33,7 +33,7 @@ SHARED := -shared -Wl,-z,nodelete $(if $(findstring -fsanitize,$(CFLAGS)),,-Wl,-
 LIBS  := -ldl -lpthread -lm
 
 SOURCES := $(wildcard engine/*.c engine/tokenizer/*.c kernels/*.c kernels/*/*.c)
-SUPPORT := $(filter-out spec/support/hard_%,$(wildcard spec/support/*.c))
+SUPPORT := $(filter-out spec/support/hard_% spec/fuzz/main.c,$(wildcard spec/support/*.c spec/fuzz/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/obj/%.o)
 SPECOBJ := $(SUPPORT:%.c=$(BUILD)/obj/%.o)
 HARDOBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard spec/support/hard_*.c))
@@ -48,7 +48,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run debian13 install uninstall clean help FORCE
-.PHONY: differential differential-files model-amx bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills embed embed-host spark
+.PHONY: differential differential-files model-amx bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills fuzz embed embed-host spark
 .DELETE_ON_ERROR:
 
 ## make                  the library, build/libperigee.so
@@ -112,11 +112,11 @@ $(BUILD)/flags $(BUILD)/files: FORCE
 	@printf '%s\n' '$(subst ','\'',$(TEXT))' > $@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
--include $(OBJECTS:.o=.d) $(SPECOBJ:.o=.d) $(HARDOBJ:.o=.d)
+-include $(OBJECTS:.o=.d) $(SPECOBJ:.o=.d) $(HARDOBJ:.o=.d) $(BUILD)/obj/spec/fuzz/main.d
 
 # ---- Checks -----------------------------------------------------------------------------------------------------------
 
-C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/tokenizer kernels kernels/* spec/support recipes/embed))
+C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/tokenizer kernels kernels/* spec/support spec/fuzz recipes/embed))
 LUA_FILES := $(wildcard lua recipes recipes/perigee spec .busted .luacheckrc)
 
 ## make lint             luacheck, ruff, cppcheck, clang-format, shellcheck, floats that Lua must not load; gcc and clang with -Werror
@@ -128,13 +128,14 @@ lint:
 	@echo clang-format; sh .ci/format $(C_FILES)
 	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance \
 	  --suppress=normalCheckLevelMaxBranches -j $(shell nproc) $(SOURCES)
-	shellcheck -e SC1091 $(filter-out %.toml,$(wildcard .ci/*)) $(wildcard recipes/cluster/*.sh spec/support/*.sh)
+	shellcheck -e SC1091 $(filter-out %.toml,$(wildcard .ci/*)) $(wildcard recipes/cluster/*.sh spec/support/*.sh spec/fuzz/*.sh)
 	@$(MAKE_ALL) CC=gcc CFLAGS=-Werror BUILD=build/gcc lib speclib embed-host
 	@$(MAKE_ALL) CC=clang CFLAGS=-Werror BUILD=build/clang lib speclib embed-host
 
 # The sanitizers' runtimes come with the compiler; bin/luajit has them in the process before it loads the library.
 HARD := -DPGEE_HARD -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 TSAN := -DPGEE_HARD -fsanitize=thread
+FUZZ := $(HARD) -fsanitize=fuzzer-no-link
 
 ## make hard             the specs under AddressSanitizer and UndefinedBehaviorSanitizer, with memory poisoned and allocations failing
 hard:
@@ -167,6 +168,19 @@ $(BUILD)/hard_threads: $(OBJECTS) $(BUILD)/obj/spec/support/hard_threads.o
 ## make debian13         builds and tests in a Debian 13 (gcc 14) of its own, as root: run it every week. SPEC=spec/kernels some specs
 debian13:
 	sh .ci/debian13 $(SPEC)
+
+## make fuzz             random inputs for everything that reads what others wrote, FUZZ_SECONDS=600 each; spec/fuzz/README.md
+FUZZ_SECONDS := 600
+fuzz:
+	@sh .ci/deps hard fuzz
+	@$(MAKE_ALL) BUILD=build/hard OPT=-O1 CFLAGS='$(HARD)' build/hard/bin/luajit build/hard/libperigee_spec.so
+	@$(MAKE_ALL) BUILD=build/fuzz OPT=-O1 CC=clang CFLAGS='$(FUZZ)' build/fuzz/bin/fuzz
+	sh spec/fuzz/run.sh $(FUZZ_SECONDS) $(TARGETS)
+
+$(BUILD)/bin/fuzz: $(OBJECTS) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard spec/fuzz/*.c))
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	$(QUIET)$(CC) $(CFLAGS) -fsanitize=fuzzer $^ -o $@ $(LIBS)
 
 ## make exact            the golden digests over builds by gcc and clang, -O1 to -O3: INT8 has one answer
 EXACT := $(foreach cc,gcc clang,$(foreach opt,O1 O2 O3,exact-$(cc)-$(opt)))
@@ -306,7 +320,7 @@ uninstall:
 
 ## make clean            removes what was built; `rm -r build` also what was downloaded
 clean:
-	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/flags $(BUILD)/files $(LIB) $(SPECLIB) $(addprefix build/,gcc clang hard tsan exact embed)
+	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/flags $(BUILD)/files $(LIB) $(SPECLIB) $(addprefix build/,gcc clang hard tsan exact fuzz embed)
 
 ## make help             this list
 help:

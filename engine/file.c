@@ -21,6 +21,8 @@
 #include "perigee.h"
 #include "status.h"
 
+enum { MOST_LINKS = 40 }; /* as many as Linux follows */
+
 struct file {
   int fd, folder;               /* -1: not open */
   int unfinished;               /* `temporary` is there */
@@ -33,22 +35,18 @@ static int refuse(const file *f, const char *what) {
   return fail(PGEE_SYSTEM, "cannot %s '%s': %s", what, f->path, strerror(errno));
 }
 
-/* Where a path leads: links are followed, also to a file that is not there yet. */
+/* Where a path leads: links at its end are followed, also to a file that is not there yet. Links before it are for the system. */
 static int follow(file *f, const char *path) {
-  char real[PATH_MAX], link[PATH_MAX];
+  char link[PATH_MAX];
   if (strlen(path) >= sizeof f->path)
     return fail(PGEE_SYSTEM, "cannot write '%.200s...': the path is too long", path);
   strcpy(f->path, path);
-  for (;;) {
-    if (realpath(f->path, real)) {
-      strcpy(f->path, real);
-      return PGEE_OK;
-    }
-    if (errno != ENOENT)
-      return refuse(f, "write");
+  for (int links = 0;; links++) {
     ssize_t n = readlink(f->path, link, sizeof link);
-    if (n < 0) /* a new name, which need not be there */
+    if (n < 0) /* no link, or a new name */
       return PGEE_OK;
+    if (links == MOST_LINKS)
+      return fail(PGEE_SYSTEM, "cannot write '%s': it leads through more than %d symbolic links", path, MOST_LINKS);
     char *slash = strrchr(f->path, '/');
     size_t at = slash && *link != '/' ? (size_t)(slash + 1 - f->path) : 0, length = (size_t)n;
     if (at + length >= sizeof f->path)

@@ -51,7 +51,8 @@ int64_t pgee_live_bytes(void);
 int64_t pgee_peak_bytes(void);
 void pgee_peak_reset(void);
 /* Bytes that live in memory for which huge pages were asked, and bytes of it that the kernel gave in huge pages (whole ones, so
- * it may be more); 0 where they are switched off (/sys/kernel/mm/transparent_hugepage/enabled: never). */
+ * it may be more); 0 where they are switched off (/sys/kernel/mm/transparent_hugepage/enabled: never); -1 where the kernel does not
+ * say how many, because /proc/self/smaps cannot be read. */
 int pgee_huge_pages(int64_t *asked, int64_t *granted);
 
 /* ---- CPU ---------------------------------------------------------------------------------------------------------- */

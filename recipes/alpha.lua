@@ -3,8 +3,7 @@
 --
 --   luajit recipes/alpha.lua [MODEL] [--calibration FILE] [--eval FILE] [--activations dynamic] [--symmetric]
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
-package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
-  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+dofile(here .. "/modules.lua")
 local common = require "common"
 local evaluate = require "perigee.evaluate"
 local judging = require "judging"

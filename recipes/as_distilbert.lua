@@ -4,11 +4,10 @@
 --
 --   luajit recipes/as_distilbert.lua FOLDER OUT
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
-package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
-  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+dofile(here .. "/modules.lua")
 local common = require "common"
-local cjson = require "cjson"
 local checkpoint = require "perigee.checkpoint"
+local json = require "perigee.json"
 local pgee = require "perigee.ffi"
 local safetensors = require "perigee.safetensors"
 
@@ -81,7 +80,7 @@ local function rewrite(from, to)
     end
   end
   safetensors.write(to .. "/model.safetensors", tensors, { format = "pt" })
-  put(to .. "/config.json", cjson.encode(config)) -- last: who finds it finds all
+  put(to .. "/config.json", json.canonical(config)) -- last: who finds it finds all
 end
 
 if arg and arg[0] and arg[0]:match "as_distilbert%.lua$" then

@@ -8,13 +8,12 @@
 --
 -- It calibrates on random ids: times do not depend on what the numbers are. Pin it to compare: taskset -c 0 luajit ...
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
-package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
-  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+dofile(here .. "/modules.lua")
 local common = require "common"
 local bench = require "perigee.bench"
-local cjson = require "cjson"
 local ffi = require "ffi"
 local inputs = require "perigee.inputs"
+local json = require "perigee.json"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
 local random = require "perigee.random"
@@ -253,9 +252,10 @@ end
 local function print_together(r)
   for i, one in ipairs(r.instances) do
     local b = one.time.batch
-    line("instance " .. i, "CPU %s: median %.3f ms, p99 %.3f ms, %.0f tokens a second; memory: %.1f MB of its own, %.1f MB with "
-      .. "its share of the rest", table.concat(one.affinity, " "), b.median * 1e3, b.p99 * 1e3, one.tokens_per_second,
-      one.memory.own / 1e6, one.memory.with_share / 1e6)
+    local memory = one.memory and ("%.1f MB of its own, %.1f MB with its share of the rest"):format(one.memory.own / 1e6,
+      one.memory.with_share / 1e6) or "not known without /proc"
+    line("instance " .. i, "CPU %s: median %.3f ms, p99 %.3f ms, %.0f tokens a second; memory: %s",
+      table.concat(one.affinity, " "), b.median * 1e3, b.p99 * 1e3, one.tokens_per_second, memory)
   end
   line("together", "%.0f tokens a second", r.tokens_per_second)
 end
@@ -288,7 +288,7 @@ common.main(function()
     args.activations == "f32" and "close to" or "equal to") or "WRONG: " .. wrong
 
   if args.json then
-    print(cjson.encode(result))
+    print(json.canonical(result))
   else
     print_described(result);
     (result.instances and print_together or print_measured)(result)

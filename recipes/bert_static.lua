@@ -3,8 +3,7 @@
 --
 --   luajit recipes/bert_static.lua [MODEL] [--calibration FILE] [--eval FILE] ...     (--help says all)
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
-package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
-  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+dofile(here .. "/modules.lua")
 local common = require "common"
 local judging = require "judging"
 local loading = require "loading"

@@ -18,7 +18,7 @@ local function need(name)
 end
 
 local argparse, perigee = need "argparse", need "perigee"
-need "cjson"
+local json = require "perigee.json"
 local options = require "perigee.options"
 
 local common = {}
@@ -129,11 +129,8 @@ function common.flag(name)
   return "--" .. name:gsub("_", "-")
 end
 
---- Whether there is something of that name that can be opened.
-function common.exists(path)
-  local file = io.open(path)
-  return file ~= nil and file:close()
-end
+--- Whether there is something of that name.
+common.exists = json.exists
 
 -- The parts of a list's text: between commas, without spaces around them. A file may have commas in its name, and so may a text
 -- if the option is repeated.

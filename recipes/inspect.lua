@@ -5,8 +5,7 @@
 --
 -- The status is 0; with --diff 1 if they differ; 2 if the arguments are wrong, a file cannot be opened, or --verify finds damage.
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
-package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
-  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+dofile(here .. "/modules.lua")
 local common = require "common"
 local json = require "perigee.json"
 local options = require "perigee.options"

@@ -1,6 +1,5 @@
 --- How the recipes that quantize judge what came out, and how they print it. A recipe that you copy can do without it.
 local bench = require "perigee.bench"
-local cjson = require "cjson"
 local common = require "common"
 local evaluate = require "perigee.evaluate"
 local json = require "perigee.json"
@@ -56,7 +55,7 @@ local contents = {} -- the text of each file by its path: each is read once, for
 
 local function contents_of(path)
   if not contents[path] then
-    local text, why = json.text(path)
+    local text, why = json.text(path, true)
     contents[path] = text or common.fail("%s", why)
   end
   return contents[path]
@@ -237,12 +236,12 @@ local function sayable(value)
   elseif type(value) == "string" then
     return json.utf8(value)
   end
-  return type(value) == "number" and value - value ~= 0 and cjson.null or value
+  return type(value) == "number" and value - value ~= 0 and json.null or value
 end
 
 --- Prints a table as one JSON object.
 function judging.print_json(result)
-  print(cjson.encode(sayable(result)))
+  print(json.canonical(sayable(result)))
 end
 
 --- Prints what judge returned, as text or, if args.json, as one JSON object. explained: what explain() returned, or nil.

@@ -3,8 +3,7 @@
 --
 --   luajit recipes/linear_by_hand.lua           or paste it, piece by piece, into luajit
 local here = (arg and arg[0] or "recipes/x"):match "^(.*)/[^/]*$" or "."
-package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
-  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+dofile(here .. "/modules.lua")
 require("common").no_arguments("linear_by_hand", "Quantizes one linear step by step and prints what comes out.")
 local perigee = require "perigee"
 local tensor, observer, packed, linear, quant = perigee.tensor, perigee.observer, perigee.packed, perigee.linear, perigee.quant

@@ -8,8 +8,7 @@
 -- A line of the input is a JSON object, or a text with --lines. A line of the output is { kept fields, "result": answer }, or {
 -- kept fields, "line": its number, "error": what was wrong }.
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
-package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
-  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+dofile(here .. "/modules.lua")
 local common = require "common"
 local jsonl = require "perigee.jsonl"
 local loading = require "loading"
@@ -208,14 +207,18 @@ end
 
 -- What is written must not be what is read: the input would be gone before it was read, or taken for the output of before.
 local function check_output(args, fd)
-  local input = pgee.absolute("/proc/self/fd/" .. fd)
+  local input = pgee.stat(fd)
+  local function is_input(file)
+    local there = input and pgee.stat(file)
+    return there and there.id == input.id
+  end
   if not args.output then
-    if (system.size(fd) or 0) > 0 and input == pgee.absolute "/proc/self/fd/1" then
+    if (system.size(fd) or 0) > 0 and is_input(1) then
       fail "the input is the output, too: it would not end"
     end
-  elseif input == pgee.absolute(pgee.absolute(args.output) .. ".part") then
+  elseif is_input(system.target(args.output) .. ".part") then
     fail("'%s.part' is the input, and what is written before it becomes the output", args.output)
-  elseif args.resume and input == pgee.absolute(args.output) then
+  elseif args.resume and is_input(args.output) then
     fail("'%s' is the input and the output: with --resume it would count as done", args.output)
   end
 end

@@ -5,8 +5,7 @@
 --
 --   luajit recipes/register_model.lua [MODEL]            MODEL: the folder of such a checkpoint; without it: random weights
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
-package.path = ("@/?.lua;@/../lua/?.lua;@/../lua/?/init.lua;@/../../lua/5.1/?.lua;@/../../lua/5.1/?/init.lua;"):gsub("@",
-  { ["@"] = here }) .. package.path -- the modules of the source tree, or of the prefix that this was installed under
+dofile(here .. "/modules.lua")
 local common = require "common"
 local bert = require "perigee.models.bert"
 local perigee = require "perigee"

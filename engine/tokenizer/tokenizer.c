@@ -35,11 +35,11 @@ static int open_options(pgee_tokenizer *t) {
 }
 
 static int open_string(const char **out, int64_t *bytes, uint32_t begin, uint32_t length, const char *strings, int64_t count) {
-  if (length > count || begin > count - length || !tokenizer_is_utf8(strings + begin, length))
+  if (length > count || begin > count - length)
     return broken("a string of a step");
-  *out = length > 0 ? strings + begin : "";
+  *out = length > 0 ? strings + begin : ""; /* without strings there is no section to point into */
   *bytes = length;
-  return PGEE_OK;
+  return tokenizer_is_utf8(*out, length) ? PGEE_OK : broken("a string of a step");
 }
 
 static int needs_pattern(const step *s) { return (s->kind == PGEE_STEP_SPLIT || s->kind == PGEE_STEP_REPLACE) && s->a; }

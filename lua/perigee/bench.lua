@@ -143,19 +143,24 @@ function bench.measure(load, seconds)
   return result
 end
 
--- Bytes that only this process has, and with its share of those that it shares.
+-- Bytes that only this process has, and with its share of those that it shares; nil without /proc.
 local function own_memory()
-  local sizes = {}
-  for text in io.lines "/proc/self/smaps_rollup" do
+  local sizes, file = {}, io.open "/proc/self/smaps_rollup"
+  if not file then
+    return nil
+  end
+  for text in file:lines() do
     local name, kilobytes = text:match "^([%w_]+):%s+(%d+) kB"
     sizes[name or ""] = tonumber(kilobytes)
   end
+  file:close()
   return { own = (sizes.Private_Dirty + sizes.Private_Clean) * 1024, with_share = sizes.Pss * 1024 }
 end
 
 --- Times `count` processes side by side, each pinned to CPUs of its own, as many as there are threads in force. They share the
 -- encoder's weights. make() makes a process its workload. Returns describe's table and
---   instances           list of { affinity =, time =, tokens_per_second =, memory = { own =, with_share = } bytes }
+--   instances           list of { affinity =, time =, tokens_per_second =, memory }
+--                       memory: bytes { own =, with_share = }, nil without /proc
 --   tokens_per_second   of all together
 function bench.together(count, make, seconds)
   local result, cpus = bench.describe(make()), process.cpus()
@@ -172,7 +177,7 @@ function bench.together(count, make, seconds)
     load:time(0)
     meet()
     local time = load:time(seconds)
-    return json.encode {
+    return json.canonical {
       affinity = own, time = time, tokens_per_second = load.tokens / time.all.median, memory = own_memory(),
     }
   end)

@@ -3,6 +3,7 @@
 -- The declarations are the text of perigee.h that the library itself carries, so the two cannot drift apart. This is the only
 -- module that declares C functions.
 local ffi = require "ffi"
+local find = require "perigee.find"
 
 local M = {}
 
@@ -71,6 +72,8 @@ M.declare [[
   int isatty(int fd);
   int mkdir(const char *path, unsigned mode);
   char *realpath(const char *path, char *resolved);
+  void free(void *block);
+  int statx(int folder, const char *path, int flags, unsigned mask, void *to);
   int ioctl(int fd, unsigned long request, ...);
   void (*signal(int number, void (*handler)(int)))(int);
 ]]
@@ -98,8 +101,48 @@ end
 
 --- The path from the root, without links and detours; the path as it is if there is nothing.
 function M.absolute(file)
-  local found = ffi.C.realpath(file, ffi.new "char[4096]") -- PATH_MAX
-  return found ~= nil and ffi.string(found) or file
+  local found = ffi.C.realpath(file, nil)
+  if found == nil then
+    return file
+  end
+  local text = ffi.string(found)
+  ffi.C.free(found)
+  return text
+end
+
+--- The directory in which the process loaded this module. A host may change to another one: relative paths of the environment
+-- begin here.
+M.started = M.absolute "."
+
+-- struct statx of Linux, 256 bytes.
+M.declare [[
+  struct perigee_statx {
+    uint32_t mask, block; uint64_t attributes; uint32_t links, user, group; uint16_t mode, none; uint64_t inode, size;
+    uint64_t times[10]; uint32_t special[2], major, minor; uint64_t rest[14];
+  };
+]]
+
+-- By the upper four bits of the mode.
+local KINDS = {
+  [1] = "a named pipe", [2] = "a character device", [4] = "a directory", [6] = "a block device", [8] = "a file",
+  [12] = "a socket",
+}
+
+--- What a path leads to, or what a file descriptor is: { kind = "a directory", regular = false, bytes = 4096, id = "..." }. Equal
+-- ids mean the same file. nil if the system does not say; the second result is true if nothing has that path.
+function M.stat(file)
+  local HERE, EMPTY_PATH, BASIC = -100, 0x1000, 0x7ff
+  local ENOENT, ENOTDIR = 2, 20
+  local to = ffi.new "struct perigee_statx"
+  local is_path = type(file) == "string"
+  if ffi.C.statx(is_path and HERE or file, is_path and file or "", is_path and 0 or EMPTY_PATH, BASIC, to) ~= 0 then
+    return nil, ffi.errno() == ENOENT or ffi.errno() == ENOTDIR
+  end
+  local kind = math.floor(to.mode / 4096)
+  return {
+    kind = KINDS[kind] or "no file", regular = kind == 8, bytes = tonumber(to.size),
+    id = ("%d:%d:%s"):format(to.major, to.minor, tostring(to.inode)),
+  }
 end
 
 --- Makes a folder and those above it. One that is there or cannot be made shows when something is written into it.
@@ -111,14 +154,20 @@ end
 
 -- ---- Failures -----------------------------------------------------------------------------------------------------------
 
-local own = debug.getinfo(1, "S").source:match "^@(.*/)[^/]*$"
+-- The folder of these modules, as this one was found and as others are.
+local OWN = { debug.getinfo(1, "S").source:match "^@(.*/)[^/]*$", find.folder .. "/perigee/" }
 
 --- Whether a function, as debug.getinfo describes it, is of one of these modules.
 function M.is_own(info)
   local function plain(source)
     return (source:gsub("^@", ""):gsub("^%./", "")) -- package.path may have both forms
   end
-  return own ~= nil and info.source:sub(1, 1) == "@" and plain(info.source):sub(1, #plain(own)) == plain(own)
+  for _, own in ipairs(OWN) do
+    if info.source:sub(1, 1) == "@" and plain(info.source):sub(1, #plain(own)) == plain(own) then
+      return true
+    end
+  end
+  return false
 end
 
 --- The level by which a function gives error to blame the line that called these modules: the innermost one outside of them. 0,
@@ -281,7 +330,7 @@ function M.describe(x)
     return #x <= 40 and ("the string '%s'"):format(x) or ("the string '%s…'"):format(x:sub(1, 40))
   elseif type(x) == "number" or type(x) == "boolean" or x == nil then
     return tostring(x)
-  elseif type(x) == "userdata" and tostring(x) == "userdata: NULL" then
+  elseif type(x) == "userdata" and tostring(x) == "null" then
     return "null" -- of JSON
   end
   return "a " .. (type(x) == "cdata" and tostring(x):match "^[^\n]*" or type(x))

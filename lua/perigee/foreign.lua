@@ -1,6 +1,8 @@
 --- Foreign files: what stands where a file that can be read is expected, by its first bytes, and what to do about it.
 --
 --   foreign.hint(path)   -- "; it is a pointer of Git LFS, not the file itself: run `git lfs pull` in the folder"
+local pgee = require "perigee.ffi"
+
 local M = {}
 
 --- How weights of other libraries become a safetensors file.
@@ -20,7 +22,8 @@ local KINDS = {
 
 -- The first bytes of a file, "" if it is empty; nil if it cannot be read.
 local function beginning(path)
-  local file = io.open(path, "rb")
+  local found = pgee.stat(path)
+  local file = found and found.regular and io.open(path, "rb") -- opening a pipe could wait for ever
   if not file then
     return nil
   end

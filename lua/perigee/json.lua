@@ -1,14 +1,14 @@
---- JSON files of a checkpoint, read with lua-cjson. Errors name the file.
+--- JSON files of a checkpoint. Errors name the file.
 --
 -- As in Python's reader, the last of two equal keys counts. null is json.null; NaN, Infinity and hexadecimal numbers are errors;
--- integers beyond 2^53 are rounded.
+-- integers beyond 2^53 are rounded. Nothing here depends on the process's locale.
 local foreign = require "perigee.foreign"
+local grammar = require "perigee.json_grammar"
 local pgee = require "perigee.ffi"
-local cjson = require("cjson").new()
-cjson.decode_invalid_numbers(false)
 
+local M = { null = grammar.null }
 
-local M = { null = cjson.null }
+local LARGEST = 2 ^ 30 -- bytes of a file
 
 --- What a value is, for messages: "missing", "null", "a list or an object", the string 'abc', 3.
 function M.describe(value)
@@ -20,8 +20,15 @@ function M.describe(value)
   return type(value) == "table" and "a list or an object" or pgee.describe(value)
 end
 
---- The text of a file. Missing or unreadable: nil and why.
-function M.text(path)
+--- The text of a regular file of at most 1 GiB. Missing, unreadable or anything else: nil and why. A pipe or a device is refused
+-- before it is opened, because opening one may wait for ever; `any`: it is read, too.
+function M.text(path, any)
+  local found = not any and pgee.stat(path) or nil
+  if found and not found.regular then
+    return nil, ("cannot read '%s': it is %s, expected a file"):format(path, found.kind)
+  elseif found and found.bytes > LARGEST then
+    return nil, ("cannot read '%s': it has %.0f bytes, expected at most %.0f"):format(path, found.bytes, LARGEST)
+  end
   local file, why = io.open(path, "rb")
   if not file then
     return nil, "cannot open '" .. path .. "': " .. why:sub(#path + 3)
@@ -40,7 +47,7 @@ local function read(path, open, kind, text)
   if not text then
     error(why, 0)
   end
-  local ok, value = pcall(cjson.decode, text)
+  local ok, value = pcall(grammar.decode, text)
   if not ok then
     error(("'%s' is not valid JSON: %s%s"):format(path, value, foreign.hint(path)), 0)
   elseif text:match "^%s*(.)" ~= open then -- the decoded tables of [] and {} look alike
@@ -117,25 +124,31 @@ function M.canonical(value)
   return canonical(value)
 end
 
---- A table as JSON text, and back.
-M.encode, M.decode = cjson.encode, cjson.decode
+--- The same, for those who do not mind the order.
+M.encode = canonical
+
+--- The value that a JSON text holds. Errors, which blame nobody, say at which byte of the text it is not JSON.
+function M.decode(text)
+  if type(text) ~= "string" then
+    pgee.error(("json.decode: the JSON is %s, expected a text"):format(pgee.describe(text)))
+  end
+  return grammar.decode(text)
+end
 
 --- The text with U+FFFD in the place of each byte that is no UTF-8, which JSON has to be.
 function M.utf8(text)
-  local jsonl = require "perigee.jsonl" -- here: a process that opens an artifact has no need of it
-  local bad = jsonl.malformed(text)
+  local bad = grammar.malformed(text)
   while bad do
     text = text:sub(1, bad - 1) .. "\239\191\189" .. text:sub(bad + 1)
-    bad = jsonl.malformed(text)
+    bad = grammar.malformed(text)
   end
   return text
 end
 
 --- Whether there is something at that path. What may not be opened is there: whoever reads it says why it cannot.
 function M.exists(path)
-  local ENOENT, ENOTDIR = 2, 20
-  local file, _, code = io.open(path, "rb")
-  return file ~= nil and file:close() or file == nil and code ~= ENOENT and code ~= ENOTDIR
+  local found, missing = pgee.stat(path)
+  return found ~= nil or not missing
 end
 
 return M

@@ -93,10 +93,11 @@ end
 
 local asked, granted = pgee.out "int64_t", pgee.out "int64_t"
 
---- Bytes in memory of this process that asks for huge pages, and bytes that the kernel gave in huge pages; times `unit` (1).
-function M.huge_pages(unit)
+--- Bytes in memory of this process that asks for huge pages, and bytes that the kernel gave in huge pages: nil if the kernel does
+-- not say, because /proc is not mounted.
+function M.huge_pages()
   check(C.pgee_huge_pages(asked, granted))
-  return tonumber(asked[0]) * (unit or 1), tonumber(granted[0]) * (unit or 1)
+  return tonumber(asked[0]), granted[0] >= 0 and tonumber(granted[0]) or nil
 end
 
 --- For modules: a packed weight over what w:parts() gave, which it holds and does not copy: { N =, K =, bytes =, scales =, sums =

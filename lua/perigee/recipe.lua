@@ -3,6 +3,7 @@
 -- The texts of calibration are read again where they came from: a file, if it was perigee.lines that calibrate was given. Else
 -- the recipe takes them as its argument: loadstring(text)(texts). Either way it checks that they are as many as they were, in
 -- texts and in tokens.
+local find = require "perigee.find"
 local pgee = require "perigee.ffi"
 local random = require "perigee.random"
 local settings = require "perigee.settings"
@@ -45,9 +46,8 @@ local function settings_text(chosen, has_stats)
 end
 
 return function(q)
-  local lua = pgee.absolute(debug.getinfo(1, "S").source:match "^@(.*)perigee/recipe%.lua$" or ".") .. "/"
   local parts = {
-    ("package.path = %q .. package.path"):format(("%s?.lua;%s?/init.lua;"):format(lua, lua)),
+    ("dofile %q"):format(find.path "perigee.find"),
     'local perigee = require "perigee"',
     model_text(q.model),
     q.stats and stats_text(q.stats) or nil,

@@ -78,8 +78,9 @@ local function notes_of(encoder)
   if encoder.settings then
     notes[#notes + 1] = "settings: " .. tostring(encoder.settings)
     if encoder.settings.pages == "huge" and not encoder.file then
-      notes[#notes + 1] = ("huge pages: %.1f MB of weights lie in memory that asks for them, the kernel gave %.1f MB")
-        :format(packed.huge_pages(1e-6))
+      local asked, granted = packed.huge_pages()
+      notes[#notes + 1] = ("huge pages: %.1f MB of weights lie in memory that asks for them, %s"):format(asked / 1e6,
+        granted and ("the kernel gave %.1f MB"):format(granted / 1e6) or "without /proc the kernel does not say how many it gave")
     end
     if encoder.file then
       notes[#notes + 1] = "an artifact: SQNR of linears is known where the model was made"

@@ -4,6 +4,7 @@
 -- how far an interrupted process came, and nothing else needs to be kept: `resume` cuts off what is not whole and goes on. The
 -- last whole answer is asked for again: a model gives the same bits each time (in FP32 by our own kernels), so one that differs
 -- is of another input, of another model or of other options, and answers of two kinds would stand in one file.
+local json = require "perigee.json"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local system = require "perigee.system"
@@ -15,11 +16,6 @@ Sink.__index = Sink
 
 local BLOCK = 65536
 local HEADER = 128
-
-local function exists(path)
-  local file = io.open(path)
-  return file ~= nil and file:close()
-end
 
 -- Calls f(line) for each whole line of a file, with its end. Returns where the last one ends.
 local function each_line(file, f)
@@ -73,7 +69,7 @@ end
 local function open(self, path, resume, failed)
   local file = system.file(path)
   self.file, self.fd = file, file.fd
-  if resume and file.size == 0 and exists(path) then
+  if resume and file.size == 0 and json.exists(path) then
     os.remove(file.part)
     self.complete = true
     return

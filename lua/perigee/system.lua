@@ -1,7 +1,6 @@
 --- System: file descriptors, signals and files that are replaced whole, for programs that read and write streams.
 --
 -- Nothing here waits without looking at whether an interrupt was asked for: what can wait does so in slices of time.
-local bit = require "bit"
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local C = pgee.C
@@ -15,7 +14,6 @@ pgee.declare [[
   int close(int fd);
   int fcntl(int fd, int command, ...);
   long readlink(const char *path, char *to, size_t count);
-  int statx(int folder, const char *path, int flags, unsigned mask, void *to);
   long lseek(int fd, long offset, int whence);
   int ftruncate(int fd, long length);
   int fsync(int fd);
@@ -170,23 +168,15 @@ local function failed(path)
   error(("cannot write '%s': %s"):format(path, system.reason()), 0)
 end
 
-local HERE, TYPE, MODE = -100, 1, 14 -- of statx, whose 15th half word is the mode
+local TRIES = 100 -- to open a file that other processes finish meanwhile
 
--- Whether a path is of something that is no file, a folder or a device, which a file would take the place of.
-local function is_special(path)
-  local stat = ffi.new "uint16_t[128]"
-  return S.statx(HERE, path, 0, TYPE, stat) == 0 and bit.rshift(stat[MODE], 12) ~= 8
+--- Where a file that is written at `path` will stand: what a link leads to.
+function system.target(path)
+  return S.readlink(path, ffi.new "char[1]", 1) > 0 and pgee.absolute(path) or path
 end
 
---- A file at `path`, or where that links to, that comes into being whole: what is written goes to path.part, which finish
--- renames. Nobody else writes it meanwhile (an error if somebody does). What an earlier process left in path.part is still there.
--- Errors blame nobody.
-function system.file(path)
-  if is_special(path) then
-    error(("cannot write '%s': it is no file"):format(path), 0)
-  end
-  path = S.readlink(path, ffi.new "char[1]", 1) > 0 and pgee.absolute(path) or path
-  local part = path .. ".part"
+-- Opens path.part and takes its lock. Returns nil if another process gave it its name between these two steps.
+local function open_part(part)
   local fd = S.open(part, READ_WRITE + CREATE, ffi.cast("int", 438)) -- rw-rw-rw-, less what umask takes
   if fd < 0 then
     failed(part)
@@ -195,14 +185,34 @@ function system.file(path)
     S.close(fd)
     error(("cannot write '%s': %s"):format(part, why), 0)
   end
-  local file = setmetatable({ path = path, part = part, fd = fd, size = system.size(fd) }, File)
-  if not file.size then
-    error(("cannot write '%s': it is no file"):format(part), 0)
-  elseif pgee.absolute("/proc/self/fd/" .. fd) ~= pgee.absolute(part) then -- renamed between open and lock: it is finished
-    S.close(fd)
-    return system.file(path)
+  local opened, named = pgee.stat(fd), pgee.stat(part)
+  if opened and named and opened.id == named.id then
+    return fd
   end
-  return file
+  S.close(fd)
+end
+
+--- A file at `path`, or where that links to, that comes into being whole: what is written goes to path.part, which finish
+-- renames. Nobody else writes it meanwhile (an error if somebody does). What an earlier process left in path.part is still there.
+-- Errors blame nobody.
+function system.file(path)
+  local there = pgee.stat(path)
+  if there and not there.regular then -- a file would take the place of it
+    error(("cannot write '%s': it is %s, expected a file"):format(path, there.kind), 0)
+  end
+  path = system.target(path)
+  local part, fd = path .. ".part", nil
+  local other = pgee.stat(part)
+  if other and not other.regular then -- opening a pipe would wait for its other end
+    error(("cannot write '%s': it is %s, expected a file"):format(part, other.kind), 0)
+  end
+  for _ = 1, TRIES do
+    fd = fd or open_part(part)
+  end
+  if not fd then
+    error(("cannot write '%s': other processes replaced it %d times"):format(part, TRIES), 0)
+  end
+  return setmetatable({ path = path, part = part, fd = fd, size = system.size(fd) }, File)
 end
 
 --- Up to `count` bytes from a position on.

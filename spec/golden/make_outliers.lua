@@ -162,13 +162,13 @@ local function make(folder, strength)
   assert(type(strength) == "number" and strength >= 1, "the strength is a number of at least 1")
   local pieces = vocabulary_of()
   require("perigee.ffi").make_folder(folder)
-  write(folder .. "/config.json", json.encode {
+  write(folder .. "/config.json", json.canonical {
     model_type = "bert", architectures = { "BertModel" }, hidden_act = "gelu", hidden_size = HIDDEN, num_hidden_layers = LAYERS,
     num_attention_heads = HEADS, intermediate_size = INNER, max_position_embeddings = POSITIONS, type_vocab_size = 2,
     vocab_size = #pieces, layer_norm_eps = 1e-12, pad_token_id = 0,
   } .. "\n")
   write(folder .. "/vocab.txt", table.concat(pieces, "\n") .. "\n")
-  write(folder .. "/tokenizer_config.json", json.encode {
+  write(folder .. "/tokenizer_config.json", json.canonical {
     do_lower_case = true, model_max_length = POSITIONS, tokenizer_class = "BertTokenizer",
   } .. "\n")
   write(folder .. "/model.safetensors", files.pack(tensors_of(strength, #pieces)))

@@ -27,6 +27,12 @@ local LIBRARY = os.getenv "PERIGEE_LIB"
 -- Sanitized libraries load only into spec/support's host.
 local plain = not os.getenv "PERIGEE_HARD" and it or skip "another program than the host of sanitizers"
 
+-- What is needed to load the library, in a prefix of its own.
+local MODULES = {}
+for _, name in ipairs { "ffi", "find" } do
+  MODULES[("share/lua/5.1/perigee/%s.lua"):format(name)] = io.open(("lua/perigee/%s.lua"):format(name)):read "*a"
+end
+
 describe("perigee.ffi", function()
   after_each(files.clean)
 
@@ -47,7 +53,7 @@ describe("perigee.ffi", function()
   end)
 
   plain("says which places it looked at when there is no library", function()
-    local dir = files.folder { ["share/lua/5.1/perigee/ffi.lua"] = io.open("lua/perigee/ffi.lua"):read "*a" }
+    local dir = files.folder(MODULES)
     local script = ('package.path = %q; require "perigee.ffi"'):format(dir .. "/share/lua/5.1/?.lua")
     local text = run(script)
     if text == "" then
@@ -62,8 +68,8 @@ describe("perigee.ffi", function()
 
   plain("prefers the library beside the module, then that of the prefix", function()
     local dir = files.folder {
-      ["share/lua/5.1/perigee/ffi.lua"] = io.open("lua/perigee/ffi.lua"):read "*a",
-      ["lib/libperigee.so.0"] = "",
+      ["lib/libperigee.so.0"] = "", ["share/lua/5.1/perigee/ffi.lua"] = MODULES["share/lua/5.1/perigee/ffi.lua"],
+      ["share/lua/5.1/perigee/find.lua"] = MODULES["share/lua/5.1/perigee/find.lua"],
     }
     local module = dir .. "/share/lua/5.1/perigee"
     local script = ('package.path = %q; print((require "perigee.ffi").path)'):format(dir .. "/share/lua/5.1/?.lua")

@@ -41,6 +41,39 @@ describe("perigee.json", function()
     end
   end)
 
+  it("says at which byte a text is not JSON", function()
+    for text, why in pairs {
+      ["[1, 2"] = "expected ',' or ']' at byte 6", ['{"a" 1}'] = "expected ':' at byte 6",
+      ["[01]"] = "expected ',' or ']' at byte 3",
+      ['["\\ud800"]'] = "expected a string without half of a surrogate pair at byte 2", ["[1e999]"] =
+      "expected a number that a double can hold at byte 2", ['"\255"'] = "expected UTF-8 at byte 2", ["[1] 2"] =
+      "expected the end of the text at byte 5", ['"a\nb"'] = "expected no control character in a string at byte 3",
+      ["\239\187\191{}"] = "expected a value at byte 1", [""] = "expected a value at byte 1",
+      [("["):rep(600)] = "more than 512 lists and objects in one another at byte 513",
+    } do
+      assert.error(function() json.decode(text) end, why)
+    end
+  end)
+
+  it("decodes every value, and writes it again", function()
+    local text = '{"a":[1,-2.5,1e+300,0.1,5e-324],"b":{},"c":"\\"\\\\\\u0001é😀","d":[true,false,null,"x\\u0000y"]}'
+    assert.equal(text, json.canonical(json.decode(text)))
+    assert.same({ "\u{1F600}/\b\f\n\r\t" }, json.decode '["\\ud83d\\ude00\\/\\b\\f\\n\\r\\t"]')
+    assert.equal(json.null, json.decode " null ")
+    assert.equal("userdata", type(json.null))
+    assert.same({ {}, {} }, json.decode "[[],{}]")
+  end)
+
+  it("reads nothing but files of a bounded size", function()
+    assert(os.execute "command -v truncate > /dev/null" == 0)
+    local path = files.write ""
+    assert(os.execute("truncate --size 1073741825 " .. path) == 0)
+    assert.error(function() json.object(path) end,
+      ("cannot read '%s': it has 1073741825 bytes, expected at most 1073741824"):format(path))
+    assert.error(function() json.object "/dev/zero" end, "cannot read '/dev/zero': it is a character device, expected a file")
+    assert.equal("", json.text("/dev/null", true))
+  end)
+
   it("refuses another kind of value", function()
     assert.equal("holds a list, expected an object", refused(json.object, "[1]"))
     assert.equal("holds a list, expected an object", refused(json.object, "[]"))
@@ -52,7 +85,7 @@ describe("perigee.json", function()
 
   it("names files that cannot be read", function()
     assert.error(function() json.object "/nowhere/x" end, "cannot open '/nowhere/x': No such file or directory")
-    assert.error(function() json.object "/tmp" end, "cannot read '/tmp': Is a directory")
+    assert.error(function() json.object "/tmp" end, "cannot read '/tmp': it is a directory, expected a file")
     assert.is_false(json.exists "/nowhere/x")
     local path = files.write ""
     assert.is_true(json.exists(path))

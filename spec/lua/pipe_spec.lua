@@ -281,8 +281,8 @@ describe("pipe", function()
     text, status = bash "$EMBED --input . 2>&1"
     assert.are.same({ "error: cannot read the input after line 0: Is a directory\n", 1 }, { text, status })
     text, status = bash "$EMBED --input in --output . 2>&1; ln -s /dev/null link; $EMBED --input in --output link"
-    local refused = "error: cannot write '%s': it is no file\n"
-    assert.are.same({ refused:format "." .. refused:format "link", 1 }, { text, status })
+    local refused = "error: cannot write '%s': it is %s, expected a file\n"
+    assert.are.same({ refused:format(".", "a directory") .. refused:format("link", "a character device"), 1 }, { text, status })
   end)
 
   it("takes no file that it opens for a standard stream that is closed", function()

@@ -110,7 +110,7 @@ describe("selection", function()
     local path = options().cache
     local file = json.object(path)
     file.machines["another machine"] = { ["1 x 2"] = { kernel = "onednn", gain = 2 } }
-    put(path, json.encode(file))
+    put(path, json.canonical(file))
     selection.run({ weights[2] }, options(0.5))
     file = json.object(path)
     assert.equal(2, file.machines["another machine"]["1 x 2"].gain)

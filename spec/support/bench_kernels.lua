@@ -209,6 +209,6 @@ end
 if args.save then
   pgee.make_folder(args.save:match "^(.*)/" or ".")
   local file = assert(io.open(args.save, "wb"))
-  assert(file:write(json.encode(saved), "\n"))
+  assert(file:write(json.canonical(saved), "\n"))
   file:close()
 end

@@ -41,7 +41,7 @@ local function reader(contents)
     if not kept[path] then
       local text, why = contents and contents[path], nil
       if not text then
-        text, why = json.text(path)
+        text, why = json.text(path, true)
       end
       if not text then
         error(why, 0)

@@ -9,6 +9,7 @@
 --       "1152 x 384": { "kernel": "auto", "gain": 0.98 } } } }
 --
 -- gain: how many times as fast oneDNN was. A file that cannot be read or written is a warning; what it holds is then timed again.
+-- What has that name and is no file (a pipe, a device, a directory) is neither read nor replaced.
 local bench = require "perigee.bench"
 local ffi = require "ffi"
 local json = require "perigee.json"
@@ -46,10 +47,14 @@ local function set(name)
   return value ~= "" and value or nil
 end
 
---- Where choices are kept, or nil if the environment names no place.
+--- Where choices are kept, or nil if the environment names no place. A relative path begins where the process was when it loaded
+-- perigee.ffi.
 function selection.path()
   local folder = set "PERIGEE_CACHE" or set "XDG_CACHE_HOME" and set "XDG_CACHE_HOME" .. "/perigee" or
     set "HOME" and set "HOME" .. "/.cache/perigee"
+  if folder and folder:sub(1, 1) ~= "/" then
+    folder = pgee.started .. "/" .. folder
+  end
   return folder and folder .. "/select.json"
 end
 
@@ -88,12 +93,16 @@ local function keep(path, machine, made, warn)
   for shape, choice in pairs(made) do
     machines[machine][shape] = { kernel = choice.kernel, gain = choice.gain }
   end
+  local there = pgee.stat(path)
+  if there and not there.regular then
+    return warn(("the selected kernels are not kept: '%s' is %s, expected a file"):format(path, there.kind))
+  end
   pgee.make_folder(path:match "^(.*)/" or ".")
   local temporary = ("%s.%s"):format(path, tostring(made):match "%w+$")
   local file, why = io.open(temporary, "wb")
   local ok = file
   if file then
-    ok, why = file:write(json.encode { format = FORMAT, machines = machines }, "\n")
+    ok, why = file:write(json.canonical { format = FORMAT, machines = machines }, "\n")
     if ok then
       ok, why = file:flush() -- closing a file does not say why it failed
     end

@@ -3,6 +3,7 @@
 -- A function's documentation is the comment that begins with three dashes and ends on the line above it; a module's is the
 -- one its file begins with. Where a comment names another module ("see calibrate.lua"), what that one says comes too.
 local ffi = require "ffi"
+local find = require "perigee.find"
 local names = require "perigee.repl.names"
 local pgee = require "perigee.ffi"
 
@@ -28,7 +29,7 @@ local function lines_of(path)
 end
 
 local function module_path(name)
-  return package.searchpath("perigee." .. name:gsub("/", "."), package.path)
+  return find.path("perigee." .. name:gsub("/", "."))
 end
 
 local function plain(line)
@@ -255,7 +256,7 @@ end
 local function anywhere(name)
   local found = {}
   for module in pairs(package.loaded) do
-    local path = module:find "^perigee%." and not module:find "^perigee%.repl" and package.searchpath(module, package.path)
+    local path = module:find "^perigee%." and not module:find "^perigee%.repl" and find.path(module)
     local lines = path and lines_of(path) or {}
     for i, line in ipairs(lines) do
       if line:match "function ([%w_.:]+)%(" and line:match "function [%w_.:]*%f[%w_]([%w_]+)%(" == name

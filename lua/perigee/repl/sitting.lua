@@ -2,6 +2,7 @@
 --
 -- The names live in a table of their own, behind which Lua's globals can be read; reading a name that is neither is an error. A
 -- `local` at the beginning of what is typed would be gone with the line that it is on, so it is left out.
+local find = require "perigee.find"
 local names = require "perigee.repl.names"
 local pgee = require "perigee.ffi"
 local prototypes = require "jit.util"
@@ -250,11 +251,10 @@ end
 
 --- The sitting as a script: what was entered and did not fail, printing what the prompt printed.
 function Sitting:recipe()
-  local lua = pgee.absolute((here or "lua/perigee/"):match "^(.*)perigee/$" .. ".") .. "/"
   local lines = {
     "#!/usr/bin/env luajit",
     "--- A sitting at Perigee's prompt: run it to do again what was done in it.",
-    ("package.path = %q .. package.path"):format(("%s?.lua;%s?/init.lua;"):format(lua, lua)),
+    ("dofile %q"):format(find.path "perigee.find"),
     'local perigee_show = require("perigee.repl.show").print',
     "",
   }

@@ -1,0 +1,65 @@
+--- Find: lets `require` find Perigee's modules in the folder that this file lies in. package.path takes `?` and `;` in the name
+-- of a folder for a pattern, and a relative path in it leads elsewhere once the process changes its directory.
+--
+--   local find = dofile "/path/to/lua/perigee/find.lua"     -- or require "perigee.find"
+--   find.also "recipes"                                     -- other modules may lie in that folder
+--   find.path "perigee.tensor"                              -- "/path/to/lua/perigee/tensor.lua"; nil if there is no such module
+local ffi = require "ffi"
+
+if type(package.loaded["perigee.find"]) == "table" then -- while it is loaded, something else is there
+  return package.loaded["perigee.find"]
+end
+
+pcall(ffi.cdef, "char *realpath(const char *path, char *resolved);")
+pcall(ffi.cdef, "void free(void *block);")
+
+local find = {}
+
+-- The path from the root; as it is if there is nothing.
+local function absolute(path)
+  local found = ffi.C.realpath(path, nil)
+  if found == nil then
+    return path
+  end
+  local text = ffi.string(found)
+  ffi.C.free(found)
+  return text
+end
+
+local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
+
+--- The folder of perigee's folder, from the root.
+find.folder = absolute(here .. "/..")
+
+local folders = {}
+
+local function is_there(path)
+  local file = io.open(path)
+  return file ~= nil and file:close()
+end
+
+--- The file of a module, or nil.
+function find.path(name)
+  local below = "/" .. name:gsub("%.", "/")
+  local own = name == "perigee" or name:sub(1, 8) == "perigee."
+  for _, folder in ipairs(own and { find.folder } or folders) do
+    for _, path in ipairs { folder .. below .. ".lua", folder .. below .. "/init.lua" } do
+      if is_there(path) then
+        return path
+      end
+    end
+  end
+end
+
+--- From now on modules whose name does not begin with "perigee" are looked for in this folder, too.
+function find.also(folder)
+  table.insert(folders, 1, absolute(folder))
+end
+
+table.insert(package.loaders, 2, function(name) -- after what is loaded already, before package.path
+  local path = find.path(name)
+  return path and assert(loadfile(path)) or nil
+end)
+package.loaded["perigee.find"] = find
+
+return find

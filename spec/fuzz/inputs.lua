@@ -1,0 +1,55 @@
+--- Inputs: what is kept of fuzzing, and when an answer to an input is wrong.
+local inputs = {}
+
+--- A file's bytes.
+function inputs.read(path)
+  local file = assert(io.open(path, "rb"))
+  local bytes = file:read "*a"
+  file:close()
+  return bytes
+end
+
+function inputs.write(path, bytes)
+  local file = assert(io.open(path, "wb"))
+  assert(file:write(bytes))
+  assert(file:close())
+end
+
+--- The inputs in spec/fuzz/corpus/NAME in the order of their names: a list of { path =, bytes = }.
+function inputs.corpus(name)
+  local list = {}
+  local pipe = assert(io.popen(("ls spec/fuzz/corpus/%s/* 2> /dev/null"):format(name)))
+  for path in pipe:lines() do
+    list[#list + 1] = { path = path, bytes = inputs.read(path) }
+  end
+  pipe:close()
+  return list
+end
+
+local OWN = {
+  "%.lua:%d+: attempt to ", "lua/perigee/[^:]*%.lua:%d+: ", "bad argument #%d", "stack overflow", "cannot convert",
+  "not enough memory",
+}
+
+--- Why a message is not what a user should see, or nil: it is no text, or it is about a line of Perigee's own.
+function inputs.unsound(message)
+  if type(message) ~= "string" then
+    return "an error that is " .. type(message)
+  end
+  for _, pattern in ipairs(OWN) do
+    if message:find(pattern) then
+      return message
+    end
+  end
+end
+
+--- Why what a driver makes of an input is wrong, or nil. A driver's run(input) returns nothing, or what is wrong.
+function inputs.judge(driver, input)
+  local ok, why = xpcall(function() return driver.run(input) end, function(message)
+    local bad = inputs.unsound(message)
+    return bad and (os.getenv "PERIGEE_TRACE" and debug.traceback(bad, 2) or bad) or false
+  end)
+  return why or not ok and why or nil
+end
+
+return inputs

@@ -1,0 +1,197 @@
+-- What a process cannot choose: /proc that is not mounted, a working directory with a long path, names that lead to a pipe or a
+-- device where a file is expected, and a working directory that changes. Nothing may hang.
+local ffi = require "ffi"
+local files = require "spec.support.files"
+local models = require "spec.support.models"
+local pgee = require "perigee.ffi"
+local selection = require "perigee.passes.select"
+
+pcall(ffi.cdef, "int chdir(const char *path);")
+
+local SECONDS = 60 -- until a process counts as one that hangs
+
+local top, dir
+
+-- Runs a script of bash in the spec's folder. Returns what it wrote, both streams, and its status: 124 if it hung.
+local function bash(script)
+  local path = files.write(([[
+    TOP='%s'; cd '%s'
+    export LUA_PATH="$TOP/lua/?.lua;$TOP/lua/?/init.lua;;"
+    export EMBEDDER="$TOP/%s"
+    PIPE="luajit $TOP/recipes/pipe.lua --model $EMBEDDER --threads 1 --task embed --vectors base64"
+    %s]]):format(top, dir, models.path "embedder", script))
+  local process = assert(io.popen(("timeout %d bash '%s' 2>&1; echo \"status $?\""):format(SECONDS, path)))
+  local text = process:read "*a"
+  process:close()
+  local output, status = text:match "^(.*)status (%d+)\n$"
+  return output, tonumber(status)
+end
+
+local function put(name, text)
+  local file = assert(io.open(dir .. "/" .. name, "wb"))
+  assert(file:write(text))
+  file:close()
+end
+
+describe("The surroundings of a process", function()
+  if os.getenv "PERIGEE_HARD" then
+    return pending "many processes, in which the library does what it does in other specs"
+  end
+
+  before_each(function()
+    top, dir = files.top(), files.folder {}
+    put("in", '{"text":"one"}\n{"text":"two"}\n')
+  end)
+  after_each(files.clean)
+
+  local function has_no_proc()
+    return os.execute "unshare -m mount -t tmpfs none /proc 2> /dev/null" == 0
+  end
+
+  it("may have no /proc: a file is written, and explain says what it can", function()
+    if not has_no_proc() then
+      return pending "this process may not mount anything over /proc"
+    end
+    local text, status = bash [[
+      cat > explain.lua <<'END'
+        local perigee = require "perigee"
+        local q = perigee.load(arg[1]):quantize { activations = "dynamic", pages = "huge" }
+        print(q:explain())
+        print(q:memory().huge)
+END
+      unshare -m sh -c "mount -t tmpfs none /proc && ls /proc && $PIPE --output out --input in && wc -l < out && \
+        luajit explain.lua $EMBEDDER"]]
+    assert.equal(0, status, text)
+    assert.matches("^2\n", text)
+    assert.matches("without /proc the kernel does not say how many it gave", text, 1, true)
+    assert.matches("\nnil\n$", text)
+  end)
+
+  it("may have a working directory whose path is longer than any path may be", function()
+    local text, status = bash [[
+      name=$(printf 'd%.0s' $(seq 240))
+      for i in $(seq 20); do mkdir $name; cd $name; done
+      printf '{"text":"one"}\n' > in
+      $PIPE --output out --input in && wc -l < out
+      $PIPE --output again --resume < in && wc -l < again]]
+    assert.same({ "1\n1\n", 0 }, { text, status })
+    -- An artifact is saved there, too, and replaces one by way of a link.
+    text, status = bash [[
+      name=$(printf 'd%.0s' $(seq 240))
+      for i in $(seq 20); do cd $name; done
+      cat > save.lua <<'END'
+        local perigee = require "perigee"
+        local q = perigee.load(arg[1]):quantize { activations = "dynamic" }
+        for _, name in ipairs { "artifact", "artifact", "link" } do
+          q:save(name)
+        end
+        print(#perigee.open("artifact"):embed("a"))
+END
+      ln -s artifact link
+      luajit save.lua $EMBEDDER && test -L link]]
+    assert.same({ "32\n", 0 }, { text, status })
+  end)
+
+  it("may have pipes and devices where a checkpoint has files: each is refused by its name", function()
+    for _, name in ipairs {
+      "config.json", "model.safetensors", "tokenizer.json", "vocab.txt", "tokenizer_config.json", "special_tokens_map.json",
+      "modules.json", "1_Pooling/config.json", "sentence_bert_config.json", "config_sentence_transformers.json",
+    } do
+      for _, made in ipairs { "mkfifo", "ln -s /dev/zero" } do
+        local text, status = bash(([[
+          cp -r $EMBEDDER model && rm -f model/%s && %s model/%s
+          luajit $TOP/recipes/pipe.lua --model model --threads 1 --task embed --vectors base64 --input in
+        ]]):format(name, made, name))
+        assert.is_true(status == 1 or status == 0, ("%s %s: status %d: %s"):format(made, name, status, text))
+        assert.matches(name, text, 1, true)
+        assert.is_truthy(text:find "a named pipe, expected a file" or text:find "a character device, expected a file"
+          or text:find "is not a regular file", text)
+        bash "rm -r model"
+      end
+    end
+  end)
+
+  it("may have a pipe where an answer's file is to be", function()
+    local text, status = bash "mkfifo out.part; $PIPE --input in --output out"
+    assert.same({ "error: cannot write 'out.part': it is a named pipe, expected a file\n", 1 }, { text, status })
+    text, status = bash [[
+      mkfifo pipe artifact; $PIPE --input in --output pipe
+      luajit -e 'require("perigee").load(os.getenv "EMBEDDER"):quantize({ activations = "dynamic" }):save "artifact"']]
+    assert.matches("cannot write 'pipe': it is a named pipe, expected a file", text, 1, true)
+    assert.matches("artifact': it is not a regular file, expected a file", text, 1, true)
+    assert.equal(1, status)
+  end)
+
+  it("may have anything where selected kernels are kept: a warning, and it stays", function()
+    local script = [[
+      cat > select.lua <<'END'
+        local perigee = require "perigee"
+        print(#perigee.load(arg[1]):quantize({ activations = "dynamic" }):embed "a")
+END
+      export PERIGEE_CACHE=cache
+      rm -rf cache; mkdir cache; %s
+      luajit select.lua $EMBEDDER; %s]]
+    for made, kind in pairs { ["mkfifo cache/select.json"] = "a named pipe", ["mkdir cache/select.json"] = "a directory",
+      ["ln -s /dev/full cache/select.json"] = "a character device" } do
+      local text, status = bash(script:format(made, "[ ! -f cache/select.json ]"))
+      assert.equal(0, status, text)
+      assert.matches("32\n$", text)
+      if text ~= "32\n" then -- where there is nothing to select, nothing is read
+        assert.matches(("select.json': it is %s, expected a file"):format(kind), text, 1, true)
+      end
+    end
+    for _, odd in ipairs {
+      "", "[]", "null", '{"format":1,"machines":[[[1]]]}', '{"format":1,"machines":{"a":{"b":{"kernel":"auto"}}}}',
+      '{"format":1,"machines":{"a":{"b":{"kernel":"auto","gain":1e999}}}}', '{"format":1,"machines":{"a":null}}',
+      '{"format":1,"machines":"x"}', '{"format":[1],"machines":{}}', ("["):rep(5000), '{"format":1,"machines":[{}]}', "\255",
+    } do
+      local text, status = bash(script:format(("printf '%%s' '%s' > cache/select.json"):format(odd), "true"))
+      assert.equal(0, status, text)
+      assert.matches("32\n$", text)
+      assert.is_nil(text:find("%.lua:"), text)
+    end
+  end)
+
+  it("may change its directory: what the environment named stays where it was", function()
+    ffi.C.setenv("PERIGEE_CACHE", "a/b", 1)
+    local before = selection.path()
+    assert(ffi.C.chdir(dir) == 0)
+    local after = selection.path()
+    local here = pgee.absolute "."
+    assert(ffi.C.chdir(pgee.started) == 0)
+    ffi.C.setenv("PERIGEE_CACHE", pgee.started .. "/build/cache", 1)
+    assert.equal(before, after)
+    assert.equal(pgee.started .. "/a/b/select.json", after)
+    assert.not_equal(pgee.started, here)
+    local text, status = bash [[
+      cp -r $TOP/lua . ; mkdir elsewhere
+      cat > later.lua <<'END'
+        local ffi = require "ffi"
+        local perigee = require "perigee" -- by a relative path, and most of it later
+        ffi.cdef "int chdir(const char *path);"
+        assert(ffi.C.chdir "elsewhere" == 0)
+        print(#perigee.load(arg[1]):quantize({ activations = "dynamic" }):embed "a")
+END
+      LUA_PATH='lua/?.lua;lua/?/init.lua' luajit later.lua $EMBEDDER]]
+    assert.same({ "32\n", 0 }, { text, status })
+  end)
+end)
+
+describe("pgee.stat", function()
+  after_each(files.clean)
+
+  it("says what a path leads to", function()
+    local path = files.write "12345"
+    local a = pgee.stat(path)
+    assert.same({ "a file", true, 5 }, { a.kind, a.regular, a.bytes })
+    assert(os.execute(("ln %s %s.2"):format(path, path)) == 0)
+    assert.equal(a.id, pgee.stat(path .. ".2").id)
+    os.remove(path .. ".2")
+    assert.not_equal(a.id, pgee.stat(files.write "").id)
+    assert.equal("a directory", pgee.stat("/tmp").kind)
+    assert.equal("a character device", pgee.stat("/dev/null").kind)
+    assert.same({ nil, true }, { pgee.stat "/nowhere/x" })
+    assert.same({ nil, true }, { pgee.stat(path .. "/x") })
+    assert.same({ nil, false }, { pgee.stat(-1) })
+  end)
+end)
