@@ -218,7 +218,7 @@ local function legacy(s, c, tokenizer_json)
   for _, key in ipairs(NAMED) do
     count(s.named[key])
   end
-  for _, t in ipairs(s.extra or {}) do
+  for _, t in ipairs(not s.weak and s.extra or {}) do
     count(t)
   end
   for content, id in pairs(path and json.object(path) or {}) do

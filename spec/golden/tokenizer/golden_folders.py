@@ -71,6 +71,9 @@ FOLDERS = [
     roberta({"additional_special_tokens": ["<y>"], "mask_token": added("<mask>")}),
     pieces("xlm-roberta"), pieces("xlm-roberta", {"additional_special_tokens": ["<ent>", "<x>"]}),
     pieces("xlm-roberta", {"tokenizer_class": "XLMRobertaTokenizer", "mask_token": added("<mask>")}),
+    mpnet({"extra_special_tokens": [added("[UNK]", normalized=True), added("</s>", rstrip=True)]}),
+    roberta(None, **{"added_tokens.json": {"<x>": 30, "<s>": 38}, "special_tokens_map.json": {
+        "sep_token": token("<s>", normalized=True), "additional_special_tokens": ["</s>", "<x>"]}}),
     roberta({"mask_token": "<mask>"}), pieces("xlm-roberta", {"mask_token": "<mask>"}),
     pieces("camembert", {"mask_token": "<mask>"}), mpnet({"mask_token": "<mask>"}),
     pieces("camembert"), pieces("camembert", {"additional_special_tokens": ["<s>NOTUSED", "</s>NOTUSED"]}),
