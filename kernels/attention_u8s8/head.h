@@ -90,4 +90,3 @@ INLINE void store_context(const attention_u8s8 *a, const int32_t *c, float facto
     LANES(width, store_quantized(z->q + row * z->ldq + d0 + k, vmul(vmul(vfloat(viload(c + k, n)), f), vload(z->mul + d0 + k, n)),
                                  vsplat((float)z->lo), vsplat((float)z->hi), visplat(z->zero), n));
 }
-
