@@ -19,7 +19,6 @@ local pgee = require "perigee.ffi"
 local sink = require "perigee.sink"
 local source = require "perigee.source"
 local system = require "perigee.system"
-local task_options = require "task_options"
 local vectors = require "perigee.vectors"
 local fail = common.fail
 
@@ -250,7 +249,7 @@ local function main(args)
   local model = open(args)
   local task = args.task or model.task
   arguments.check_task(args, task)
-  local options, width = task_options.read(args, task, arguments.OPTIONS), nil
+  local options, width = arguments.options(args, task), nil
   if args.vectors == "npy" then
     width = model:embed({}, options).shape[2]
   end

@@ -63,7 +63,12 @@ local function from_command_line()
         "choice", { dynamic = true, static = true, f32 = true }, default = "dynamic",
         help = "Of a folder: where the scales of activations come from; f32: not quantized",
       } },
-    }, common.CALIBRATING, common.LOADING, {
+      { "calibration", {
+        "text", list = true, path = true, said = "with static recipes/data/calibration.txt, else none",
+        help = "Of a folder: files to calibrate on: one text a line, or labelled",
+      } },
+      "calibration_text", "calibration_pair", "calibration_part", "calibration_as", "samples",
+    }, common.LOADING, {
       "threads",
       { "progress", { "flag", help = "Say on standard error how far it is. The default if that is a terminal" } },
       { "quiet", { "flag", help = "Say nothing on standard error but errors" } },
@@ -120,6 +125,16 @@ function arguments.check_task(args, task)
   if task == "zeroshot" and not args.given.labels then
     fail "--task zeroshot chooses among labels: expected --labels a,b"
   end
+end
+
+--- The options of the task that were given, nil if there are none.
+function arguments.options(args, task)
+  local read = task_options.read(args, task, arguments.OPTIONS)
+  local windows = (read and read.long or task == "qa" and "windows") == "windows"
+  if not windows then
+    common.refuse(args, { "stride" }, "without --long windows: it is what two windows have in common")
+  end
+  return read
 end
 
 --- An error if an option was given that has no effect on the model at `path`.

@@ -5,17 +5,37 @@ local options = require "perigee.options"
 
 local task_options = {}
 
--- Every option by its name: { entry, tasks = the tasks that have it, also = other names for it }, and the names in order.
+-- What the tasks say about an option, each text once: "With embed: what ...; with rerank: what ...".
+local function help_of(known, count)
+  local parts = {}
+  for _, said in ipairs(known.helps) do
+    local help = known[said]
+    parts[#parts + 1] = #help.tasks == count and said
+      or ("with %s: %s"):format(table.concat(help.tasks, ", "), (said:gsub("^%u%l", string.lower):gsub("^A ", "a ")))
+  end
+  local text = table.concat(parts, "; "):gsub("^with", "With")
+  local default = known.entry.default
+  local states = default == nil or type(default) == "boolean" or text:find("Default: ", 1, true)
+  return states and text or ("%s. Default: %s"):format(text, tostring(default))
+end
+
+-- Every option by its name: { entry, tasks = the tasks that have it, also = other names for it, helps = texts about it,
+-- [text] = { tasks = those that say so } }, and the names in order.
 local function collected(by_task)
   local all = {}
   for _, task in ipairs(options.names(by_task)) do
     for name, entry in pairs(by_task[task]) do
-      local known = all[entry.same or name] or { tasks = {}, also = {} }
+      local known = all[entry.same or name] or { tasks = {}, also = {}, helps = {} }
       all[entry.same or name] = known
       if entry.same then
         known.also[name] = true
       elseif entry.help then
-        known.entry = entry
+        known.entry = known.entry or entry
+        if not known[entry.help] then
+          known[entry.help] = { tasks = {} }
+          table.insert(known.helps, entry.help)
+        end
+        table.insert(known[entry.help].tasks, task)
         table.insert(known.tasks, task)
       end
     end
@@ -34,10 +54,9 @@ function task_options.described(by_task)
   for i, name in ipairs(names) do
     local known = all[name]
     local entry = known.entry
-    local help = #known.tasks == count and entry.help or ("With %s: %s"):format(table.concat(known.tasks, ", "),
-      (entry.help:gsub("^%u%l", string.lower)))
     list[i] = { name, {
-      entry[1], entry[2], help = help, list = entry.list, argname = entry.argname, also = options.names(known.also), raw = true,
+      entry[1], entry[2], help = help_of(known, count), list = entry.list, argname = entry.argname, raw = true,
+      also = options.names(known.also),
     } }
   end
   return list

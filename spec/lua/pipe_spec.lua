@@ -469,6 +469,7 @@ describe("pipe", function()
       ["--task classify"] = "classifier",
       ["--model /nowhere"] = "expected one of them",
       ["--samples 4"] = "--samples has no effect without --calibration",
+      ["--stride 4"] = "--stride has no effect without --long windows", ["--long error --stride 4"] = "--stride has no effect",
       ["--activations f32 --calibration in"] = "--calibration has no effect with --activations f32",
     } do
       local text, status = bash("$PIPE " .. words .. " < in")
