@@ -47,7 +47,7 @@ SPEC   := spec
 MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 QUIET  := $(if $(V),,@)
 
-.PHONY: lib speclib deps demo models test specs lint format exact hard hard-run tsan tsan-run debian13 install uninstall clean help FORCE
+.PHONY: lib speclib deps demo models test specs lint format exact hard hard-gc hard-clang hard-run tsan tsan-run debian13 install uninstall clean help FORCE
 .PHONY: differential differential-files model-amx bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills fuzz embed embed-host spark
 .DELETE_ON_ERROR:
 
@@ -134,17 +134,32 @@ lint:
 
 # The sanitizers' runtimes come with the compiler; bin/luajit has them in the process before it loads the library.
 HARD := -DPGEE_HARD -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+UBSAN := -DPGEE_HARD -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 TSAN := -DPGEE_HARD -fsanitize=thread
 FUZZ := $(HARD) -fsanitize=fuzzer-no-link
 
-## make hard             the specs under AddressSanitizer and UndefinedBehaviorSanitizer, with memory poisoned and allocations failing
+# Before which calls into the library garbage is collected: sampled or full (spec/support/collect.lua); empty: as Lua likes.
+COLLECT := sampled
+
+## make hard             the specs under AddressSanitizer and UndefinedBehaviorSanitizer, with memory poisoned, allocations failing and
+##                       a collector that never pauses
 hard:
 	@sh .ci/deps hard
-	@$(MAKE_ALL) BUILD=build/hard OPT=-O1 CFLAGS='$(HARD)' hard-run
+	@$(MAKE_ALL) BUILD=build/hard OPT=-O1 CFLAGS='$(HARD)' COLLECT='$(COLLECT)' hard-run
+
+## make hard-gc          the same, with far more collections; SPEC=spec/lua some
+hard-gc: COLLECT := full
+hard-gc: hard
+
+## make hard-clang       clang's UndefinedBehaviorSanitizer, which knows faults that gcc's does not; SPEC='spec/engine' others
+hard-clang: SPEC := spec/engine spec/golden/tokenizer
+hard-clang:
+	@sh .ci/deps hard lint
+	@$(MAKE_ALL) CC=clang BUILD=build/ubsan OPT=-O1 CFLAGS='$(UBSAN)' SPEC='$(SPEC)' COLLECT= hard-run
 
 hard-run: $(BUILD)/bin/luajit $(BUILD)/hard_threads $(SPECLIB)
 	$(BUILD)/hard_threads
-	PATH="$(abspath $(BUILD)/bin)":$$PATH PERIGEE_LIB="$(abspath $(SPECLIB))" PERIGEE_HARD=1 \
+	PATH="$(abspath $(BUILD)/bin)":$$PATH PERIGEE_LIB="$(abspath $(SPECLIB))" PERIGEE_HARD=1 PERIGEE_COLLECT='$(COLLECT)' \
 	  luajit spec/support/hard_busted.lua $(BUSTED_FLAGS) $(SPEC)
 
 $(BUILD)/bin/luajit: $(BUILD)/obj/spec/support/hard_host.o
@@ -320,7 +335,7 @@ uninstall:
 
 ## make clean            removes what was built; `rm -r build` also what was downloaded
 clean:
-	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/flags $(BUILD)/files $(LIB) $(SPECLIB) $(addprefix build/,gcc clang hard tsan exact fuzz embed)
+	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/flags $(BUILD)/files $(LIB) $(SPECLIB) $(addprefix build/,gcc clang hard ubsan tsan exact fuzz embed)
 
 ## make help             this list
 help:

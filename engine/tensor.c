@@ -301,26 +301,30 @@ int pgee_tensor_f32(pgee_tensor **out, const pgee_tensor *base) {
   return PGEE_OK;
 }
 
+enum { BLOCK = 256 }; /* elements that are looked at together, so that the compiler can vectorize */
+
 int pgee_numbers(double *to, const void *from, int dtype, int64_t count) {
   NEED(to, from);
   if (dtype != PGEE_F32 && dtype != PGEE_F16 && dtype != PGEE_BF16 && dtype != PGEE_F64)
     return fail(PGEE_ARGUMENT, "numbers: the type is %d, expected F32, F16, BF16 or F64", dtype);
   if (count < 0)
     return fail(PGEE_ARGUMENT, "numbers: the count is %lld, expected 0 or more", (long long)count);
-  const char *p = from;
-  for (int64_t i = 0; i < count; i++) {
-    float narrow = 0;
+  const int64_t bytes = pgee_dtype_bytes(dtype);
+  for (int64_t first = 0; first < count; first += BLOCK) {
+    const char *p = (const char *)from + first * bytes;
+    int64_t m = count - first < BLOCK ? count - first : BLOCK;
+    float block[BLOCK];
     if (dtype != PGEE_F64)
-      widen(&narrow, p + i * pgee_dtype_bytes(dtype), dtype, 1);
-    double v = dtype == PGEE_F64 ? load_f64(p + 8 * i) : (double)narrow;
-    to[i] = v == v ? v : (double)NAN;
+      widen(block, p, dtype, m);
+    for (int64_t i = 0; i < m; i++) {
+      double v = dtype == PGEE_F64 ? load_f64(p + 8 * i) : (double)block[i];
+      to[first + i] = v == v ? v : (double)NAN;
+    }
   }
   return PGEE_OK;
 }
 
 /* ---- Comparing and checking --------------------------------------------------------------------------------------- */
-
-enum { BLOCK = 256 };
 
 /* The first of n dense values at p whose exponent bits are all ones, or -1. By blocks, so that the compiler can vectorize. */
 static int64_t scan_f32(const char *p, int64_t n) {

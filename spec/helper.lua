@@ -14,7 +14,7 @@ ffi.C.setenv("LC_ALL", "C.UTF-8", 1) -- what is written for people depends on it
 
 require "perigee.ffi"
 
-local every = tonumber(os.getenv "PERIGEE_COLLECT")
-if every then
-  require("spec.support.collect").start(every)
+local collect = os.getenv "PERIGEE_COLLECT" or ""
+if collect ~= "" then
+  require("spec.support.collect").start(collect)
 end

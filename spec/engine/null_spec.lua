@@ -6,7 +6,7 @@ local C = pgee.C
 -- What reads one thing off a handle and gives something else than 0 or NULL for none.
 local GETTERS = {
   pgee_tensor_dtype = -1, pgee_packed_dtype = -1, pgee_plan_op = -1, pgee_tensor_nonfinite = -1, pgee_tokenizer_id = -1,
-  pgee_tensor_ndim = 0, pgee_tensor_writable = 0, pgee_tensor_equal = 0,
+  pgee_tensor_ndim = 0, pgee_tokenizer_left = 0, pgee_tensor_writable = 0, pgee_tensor_equal = 0,
 }
 
 -- { { result = "int", name = "pgee_sqnr", args = { "double *db", ... } }, ... }: those that take a pointer.

@@ -1,18 +1,28 @@
 --- Collect: a hostile collector. Before a call into the library, when its arguments are there, all garbage is collected: what
--- only a pointer among the arguments would keep is freed, and the sanitizers of `make hard` see C read it.
+-- only a pointer among the arguments would keep is freed, and the sanitizers of `make hard` see C read it. Between calls the
+-- collector never pauses: a new cycle begins when one has ended.
 --
--- The environment variable PERIGEE_COLLECT=N asks for it before about one call of N, chosen by a fixed sequence; 1: every call.
--- Between calls the collector never pauses: a new cycle begins when one has ended.
+-- The environment variable PERIGEE_COLLECT asks for it. A collection takes 2 ms, so even "full" leaves out calls of long loops:
+local KINDS = {
+  sampled = { early = 8, of_early = 8, of_later = 1000, step = 400 }, -- of a function's first 8 calls in a test about one
+  full = { early = 64, of_early = 1, of_later = 300, step = 1000 }, -- all of a function's first 64 calls in a test
+}
+local busted = require "busted"
 local pgee = require "perigee.ffi"
 
 local collect = { calls = 0, collections = 0 }
 
-local rate, state = nil, 1
+local kind, state, called = nil, 1, {}
 
-local function step()
+local function one_of(n)
+  state = (state * 16807) % 2147483647 -- the same sequence in every run
+  return state % n == 0
+end
+
+local function before(name)
+  called[name] = (called[name] or 0) + 1
   collect.calls = collect.calls + 1
-  state = (state * 16807) % 2147483647
-  if state % rate == 0 then
+  if one_of(called[name] <= kind.early and kind.of_early or kind.of_later) then
     collect.collections = collect.collections + 1
     collectgarbage()
   end
@@ -22,22 +32,25 @@ end
 local PLAIN = { pgee_interrupt = true }
 
 --- From now on modules that take pgee.C get functions that collect. For spec/helper.lua, before modules are loaded.
-function collect.start(every)
+function collect.start(name)
   local C = pgee.C
-  rate = every
+  kind = KINDS[name] or error(("PERIGEE_COLLECT is '%s', expected 'sampled' or 'full'"):format(name))
   collectgarbage("setpause", 0)
-  collectgarbage("setstepmul", every < 50 and 5000 or 400)
+  collectgarbage("setstepmul", kind.step)
+  busted.subscribe({ "test", "start" }, function()
+    called = {}
+  end)
   pgee.C = setmetatable({}, {
-    __index = function(self, name)
-      local value = C[name]
-      if type(value) == "cdata" and not PLAIN[name] then
+    __index = function(self, key)
+      local value = C[key]
+      if type(value) == "cdata" and not PLAIN[key] then
         local f = value
         value = function(...)
-          step()
+          before(key)
           return f(...)
         end
       end
-      rawset(self, name, value)
+      rawset(self, key, value)
       return value
     end,
   })
