@@ -17,6 +17,7 @@ local json = require "perigee.json"
 local pgee = require "perigee.ffi"
 local read = require "perigee.tokenizer.read"
 local sentence = require "perigee.checkpoint.sentence"
+local transformer_config = require "perigee.checkpoint.transformer_config"
 local weight_files = require "perigee.checkpoint.weight_files"
 local fail, given, join = read.fail, read.given, read.join
 
@@ -127,10 +128,10 @@ local function object(self, key)
   return self.files[key] and json.object(self.files[key]) or {}
 end
 
-local READERS = { config = object, special_tokens = object, sentence_prompts = object, sentence_config = sentence.config }
+local READERS = { config = object, special_tokens = object, sentence_prompts = object, sentence_config = transformer_config.read }
 
 function READERS.tokenizer_config(self, key)
-  return sentence.override(self, object(self, key), "processor_kwargs")
+  return transformer_config.override(self, object(self, key), "processor_kwargs")
 end
 
 function Checkpoint.__index(self, key)
@@ -213,11 +214,11 @@ local function find_sentence_files(self)
   local prompts = join(self.dir, SENTENCE_PROMPTS)
   local there = json.exists(prompts) and prompts or nil
   self.files.sentence_prompts = self.modules and there
-  self.files.sentence_config = sentence.config_path(self)
+  self.files.sentence_config = transformer_config.path(self)
   if there and not self.modules then
     self.ignored:add(prompts, "all keys", NOT_READ)
   end
-  local path = not self.modules and sentence.some_config(self)
+  local path = not self.modules and transformer_config.any_path(self)
   if path then
     self.ignored:add(path, "all keys", NOT_READ)
   end
@@ -297,7 +298,7 @@ function M.open(dir)
   end
   find_tokenizer_files(self)
   self.files.config = config
-  self.config = sentence.override(self, json.object(config), "config_kwargs")
+  self.config = transformer_config.override(self, json.object(config), "config_kwargs")
   sentence.activation(self)
   index_weights(self)
   return self

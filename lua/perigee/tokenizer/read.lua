@@ -7,6 +7,11 @@ function M.fail(...)
   error(string.format(...), 0)
 end
 
+--- Errors: the key of the file has that value, and not what is expected.
+function M.refuse(path, key, value, expected)
+  M.fail("'%s': %s is %s, expected %s", path, key, json.describe(value), expected)
+end
+
 --- The path of a file in a folder; of the folder itself for "".
 function M.join(folder, name)
   return name == "" and folder or folder:gsub("/+$", "") .. "/" .. name
