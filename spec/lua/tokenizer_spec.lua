@@ -229,7 +229,7 @@ describe("A tokenizer", function()
       ["the id of 'a' is 1.5, expected an integer"] = function(d) d.model.vocab = { a = 1.5, ["[UNK]"] = 1 } end,
       ["the content of added token 1 is missing"] = function(d) d.added_tokens[1].content = nil end,
       ["lstrip of added token 2 is the string 'no'"] = function(d) d.added_tokens[2].lstrip = "no" end,
-      ["not UTF-8"] = function(d) d.model.vocab = { ["a\255"] = 0, ["[UNK]"] = 1 } end,
+      ["is not valid JSON: expected UTF-8 at byte "] = function(d) d.model.vocab = { ["a\255"] = 0, ["[UNK]"] = 1 } end,
       ["the model's dropout is 0.1, which is not supported"] = function(d)
         d.model = { type = "BPE", vocab = ID, merges = {}, dropout = 0.1 }
       end,
