@@ -70,6 +70,7 @@ end
 --- What tells these statistics from others: { texts, tokens, truncated, digest = of what was seen }. It stays when they are
 -- released.
 function Statistics:digest()
+  pgee.raise(options.self, self, Statistics, "digest", "statistics")
   if not self.digested and not self.released then
     local hash, names = bit.tobit(0x811c9dc5), {}
     for _, seen in ipairs { self.sites, self.attention } do
@@ -89,6 +90,7 @@ end
 
 --- Frees its memory. Models that were quantized with it stay as they are.
 function Statistics:release()
+  pgee.raise(options.self, self, Statistics, "release", "statistics")
   self.released = true
   for name, seen in pairs(self.attention) do
     self.attention[name] = nil
@@ -124,11 +126,7 @@ local function source(texts)
     error(("calibrate: expected a list of texts, or an iterator such as perigee.lines(path); got %s"):format(
       pgee.describe(texts)), 0)
   end
-  for key in pairs(texts) do
-    if type(key) ~= "number" or key < 1 or key > #texts then
-      error(("calibrate: expected a list of texts, found the key %s"):format(tostring(key)), 0)
-    end
-  end
+  options.list(texts, "calibrate: expected a list of texts")
   local i = 0
   return function()
     i = i + 1

@@ -38,7 +38,7 @@ end
 
 local function check_sample(what, from, without, single)
   check_set(from, what)
-  if without ~= nil then
+  if type(without) ~= "nil" then
     check_set(without, what)
   end
   options.boolean(single, ("evaluate.%s: single"):format(what), -2)
@@ -76,7 +76,7 @@ end
 
 -- The options that do not depend on the task.
 local COMMON = {
-  task = { "text" }, progress = { "other" }, resamples = { "integer", 0 }, seed = { "integer", -2 ^ 31, 2 ^ 32 - 1 },
+  task = { "text" }, progress = { "other" }, resamples = { "integer", 0, 1e6 }, seed = { "integer", -2 ^ 31, 2 ^ 32 - 1 },
   level = { "number", 0, 1 }, chunk = { "integer", 1 },
 }
 

@@ -256,6 +256,22 @@ function M.hold(owner, ...)
   return owner
 end
 
+local int32s, int32_pointer = ffi.typeof "int32_t[?]", ffi.typeof "int32_t *"
+
+-- Whether x is an int32_t array, made as int32_t[?] or as int32_t[n].
+local function is_array(x)
+  local bytes = type(x) == "cdata" and ffi.sizeof(x)
+  return ffi.istype(int32s, x) or bytes and bytes > 0 and bytes % 4 == 0 and ffi.istype(("int32_t[%d]"):format(bytes / 4), x)
+end
+
+--- Errors unless x is an int32_t array of C of at least `count` elements, or a pointer, whose array may be of any size.
+function M.check_int32s(x, what, count)
+  local array = is_array(x) and ffi.sizeof(x) / 4
+  if not (array and array >= count) and not (ffi.istype(int32_pointer, x) and x ~= nil) then
+    M.error(("%s is %s, expected an int32_t array of at least %d elements"):format(what, M.describe(x), count))
+  end
+end
+
 -- The collector sees 8 bytes where the library holds megabytes. When what the library holds has doubled since it was least,
 -- unreachable objects may be why.
 local FLOOR = 256 * 2^20
@@ -284,14 +300,16 @@ M.classes = {}
 --     if x is another thing
 function M.class(name, ctype, free, metatable)
   local class = {}
-  local object
+  local object, pointer = nil, ffi.typeof(ctype .. " *")
 
   function class.is(x)
     return ffi.istype(object, x)
   end
 
   function class.wrap(handle)
-    assert(handle ~= nil)
+    if not ffi.istype(pointer, handle) or handle == nil then
+      M.error(("wrap: the handle is %s, expected the one of a %s that the library made"):format(M.describe(handle), name))
+    end
     local x = object(handle)
     collect_if_large()
     return x

@@ -74,7 +74,7 @@ local function call(_, x, w, given)
   local to = quant.quantizer(given.requantize, N, "linear: requantize")
   local scale, zero = to.scale, to.zero
   if not scale then
-    error("linear: requantize needs a scale; use quant.quantize on the result for dynamic ones", 2)
+    error("linear: requantize has no scale, expected a number; use quant.quantize on the result for dynamic ones", 2)
   end
   to.scale, to.q = nil, tensor.new("U8", { rows, N })
   fields.quantize = to

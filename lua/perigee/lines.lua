@@ -17,12 +17,12 @@ function lines.path(iterator)
 end
 
 local function open(_, path)
-  if type(path) ~= "string" then
+  if type(path) ~= "string" or path:find "%z" then
     error("lines: expected the path of a file, got " .. pgee.describe(path), pgee.blame())
   end
   local file, reason = io.open(path, "rb")
   if not file then
-    error("lines: " .. reason, pgee.blame())
+    error(("lines: cannot open '%s': %s"):format(path, reason:match "[^:]*$":gsub("^ ", "")), pgee.blame())
   end
   local text, at, first = "", 1, true
 

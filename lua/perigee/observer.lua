@@ -25,7 +25,7 @@ local known = { sample = true, name = true }
 function M.new(K, given)
   given = options.check(given, known, "observer")
   local sample = given.sample or 256
-  for what, n in pairs { K = K == nil and 0 or K, sample = sample } do
+  for what, n in pairs { K = type(K) == "nil" and 0 or K, sample = sample } do
     if type(n) ~= "number" or n % 1 ~= 0 then
       error(("observer: %s is %s, expected an integer"):format(what, pgee.describe(n)), 2)
     end

@@ -164,7 +164,7 @@ end
 function M.run(name, given, batch, level)
   level = (level or 1) + 1
   local code, args = M.args(name, given, level)
-  if batch ~= nil and getmetatable(batch) ~= M.batch then
+  if type(batch) ~= "nil" and getmetatable(batch) ~= M.batch then
     error(("%s: batch is %s, expected one that plan.batch made"):format(name, pgee.describe(batch)), level + 1)
   end
   pgee.check(C.pgee_run(code, args, batch and batch.c), level)

@@ -1,4 +1,5 @@
---- Options: tables of named values that a function takes. A name that it does not know is an error, never ignored.
+--- Options: tables of named values that a function takes. A name that it does not know is an error, never ignored. Errors blame
+-- as perigee.ffi's error does. nil is asked for by type(): a null pointer of C equals nil, but is a value of the wrong kind.
 local nearest = require "perigee.nearest"
 local pgee = require "perigee.ffi"
 local error = pgee.error
@@ -19,116 +20,115 @@ local function names(known)
   return table.concat(M.names(known), ", ")
 end
 
---- `given` if it is a table whose keys are all keys of `known`, an empty table if it is nil, else an error. Blames as check of
--- perigee.ffi does.
-function M.check(given, known, what, level)
-  level = (level or 1) + 2
-  if given ~= nil and type(given) ~= "table" then
-    error(("%s: the options are %s, expected a table"):format(what, pgee.describe(given)), level)
+--- `given` if it is a table whose keys are all keys of `known`, an empty table if it is nil, else an error.
+function M.check(given, known, what)
+  if type(given) ~= "nil" and type(given) ~= "table" then
+    error(("%s: the options are %s, expected a table"):format(what, pgee.describe(given)))
   end
   for key in pairs(given or {}) do
     if known[key] == nil then
       local said = type(key) == "string" and #key <= 40 and key or pgee.describe(key)
-      error(("%s has no option %s, only %s%s"):format(what, said, names(known), nearest.hint(key, M.names(known))), level)
+      error(("%s has no option %s, only %s%s"):format(what, said, names(known), nearest.hint(key, M.names(known))))
     end
   end
   return given or {}
 end
 
 --- `value` if it is a key of `allowed`, else an error that lists them.
-function M.choice(value, allowed, what, level)
+function M.choice(value, allowed, what)
   if type(value) ~= "string" or allowed[value] == nil then
-    error(("%s is %s, expected one of %s"):format(what, pgee.describe(value), names(allowed)), (level or 1) + 2)
+    error(("%s is %s, expected one of %s"):format(what, pgee.describe(value), names(allowed)))
   end
   return value
 end
 
 --- An integer from least to most, or nil; else an error that names it.
-function M.integer(value, least, most, what, level)
-  if value ~= nil and (type(value) ~= "number" or value % 1 ~= 0 or value < least or value > most) then
+function M.integer(value, least, most, what)
+  if type(value) ~= "nil" and (type(value) ~= "number" or value % 1 ~= 0 or value < least or value > most) then
     local large = type(value) == "number" and value > most -- else a large bound is of no use to who reads this
     error(("%s is %s, expected an integer %s"):format(what, pgee.describe(value),
-      (large or most < 2 ^ 20) and ("from %d to %.0f"):format(least, most) or ("of at least %d"):format(least)), (level or 1) + 2)
+      (large or most < 2 ^ 20) and ("from %d to %.0f"):format(least, most) or ("of at least %d"):format(least)))
   end
   return value
 end
 
---- `value` unless it is nil, which is an error that names it and blames nobody.
+--- `value` unless it is nil, which is an error that names it.
 function M.given(value, what, expected)
   if value == nil then
-    error(("%s is nil, expected %s"):format(what, expected), 0)
+    error(("%s is nil, expected %s"):format(what, expected))
   end
   return value
 end
 
 --- A number from least to most, or nil; else an error that names it.
-function M.number(value, least, most, what, level)
-  if value ~= nil and not (type(value) == "number" and value >= least and value <= most) then
-    error(("%s is %s, expected a number from %g to %g"):format(what, pgee.describe(value), least, most), (level or 1) + 2)
+function M.number(value, least, most, what)
+  if type(value) ~= "nil" and not (type(value) == "number" and value >= least and value <= most) then
+    local range = most < math.huge and (" from %g to %g"):format(least, most) or ""
+    error(("%s is %s, expected a number%s"):format(what, pgee.describe(value), range))
   end
   return value
 end
 
 --- A string, or nil; else an error that names it.
-function M.text(value, what, level)
-  if value ~= nil and type(value) ~= "string" then
-    error(("%s is %s, expected a text"):format(what, pgee.describe(value)), (level or 1) + 2)
+function M.text(value, what)
+  if type(value) ~= "nil" and type(value) ~= "string" then
+    error(("%s is %s, expected a text"):format(what, pgee.describe(value)))
   end
   return value
 end
 
 --- A list of texts, at least one, or nil; else an error that names it and the entry.
 function M.texts(value, what)
-  if value ~= nil and (type(value) ~= "table" or #value == 0) then
-    error(("%s is %s, expected a list of texts"):format(what, type(value) == "table" and "empty" or pgee.describe(value)), 0)
+  if type(value) ~= "nil" and (type(value) ~= "table" or #value == 0) then
+    error(("%s is %s, expected a list of texts"):format(what, type(value) == "table" and "empty" or pgee.describe(value)))
   elseif value ~= nil then
     M.list(value, what .. ": expected a list of texts")
   end
   for i = 1, value and #value or 0 do
-    M.text(value[i], ("%s[%d]"):format(what, i), -2)
+    M.text(value[i], ("%s[%d]"):format(what, i))
   end
   return value
 end
 
---- An error, which blames nobody, if a table has keys that a list has not. what: "embed: expected a list of inputs".
+--- An error if a table has keys that a list has not. what: "embed: expected a list of inputs".
 function M.list(given, what)
   for key in pairs(given) do
     if type(key) ~= "number" or key % 1 ~= 0 or key < 1 or key > #given then
-      error(("%s, found the key %s"):format(what, type(key) == "string" and key:sub(1, 40) or pgee.describe(key)), 0)
+      error(("%s, found the key %s"):format(what, type(key) == "string" and key:sub(1, 40) or pgee.describe(key)))
     end
   end
 end
 
 --- true or false, which nil is; else an error that names it.
-function M.boolean(value, what, level)
-  if value ~= nil and type(value) ~= "boolean" then
-    error(("%s is %s, expected true or false"):format(what, pgee.describe(value)), (level or 1) + 2)
+function M.boolean(value, what)
+  if type(value) ~= "nil" and type(value) ~= "boolean" then
+    error(("%s is %s, expected true or false"):format(what, pgee.describe(value)))
   end
   return value or false
 end
 
--- How a value of each kind is checked: (value, what, entry) -> value. The errors blame nobody.
+-- How a value of each kind is checked: (value, what, entry) -> value.
 local KINDS = {
-  flag = function(value, what) return M.boolean(value, what, -2) end,
-  text = function(value, what) return M.text(value, what, -2) end,
+  flag = function(value, what) return M.boolean(value, what) end,
+  text = function(value, what) return M.text(value, what) end,
   texts = function(value, what) return M.texts(value, what) end,
-  integer = function(value, what, entry) return M.integer(value, entry[2], entry[3] or 2 ^ 31, what, -2) end,
-  number = function(value, what, entry) return M.number(value, entry[2], entry[3], what, -2) end,
-  choice = function(value, what, entry) return M.choice(value, entry[2], what, -2) end,
+  integer = function(value, what, entry) return M.integer(value, entry[2], entry[3] or 2 ^ 31, what) end,
+  number = function(value, what, entry) return M.number(value, entry[2], entry[3], what) end,
+  choice = function(value, what, entry) return M.choice(value, entry[2], what) end,
   other = function(value) return value end, -- the function checks it itself
 }
 
---- The options in `given` as a new table, checked by their descriptions. The errors blame nobody: perigee.ffi's raise does.
+--- The options in `given` as a new table, checked by their descriptions.
 --   known   { name = { kind, ... } }. Kinds: "flag"; "text"; "texts"; "integer", least, most; "number", least, most; "choice",
 --           { name = true }; "other". Fields of a description: default, the value where none is given; same, the option that this
 --           one is another name for; help, what a command line says about it
 --   what    what errors call the function: "classify"
 function M.read(given, known, what)
   local read = {}
-  for name, value in pairs(M.check(given, known, what, -2)) do
+  for name, value in pairs(M.check(given, known, what)) do
     local same = known[name].same
     if same and given[same] ~= nil then
-      error(("%s: %s and %s are two names of one option, expected one of them"):format(what, same, name), 0)
+      error(("%s: %s and %s are two names of one option, expected one of them"):format(what, same, name))
     end
     local entry = known[same or name]
     read[same or name] = KINDS[entry[1]](value, what .. ": " .. name, entry)
@@ -141,10 +141,17 @@ function M.read(given, known, what)
   return read
 end
 
---- For methods of models: an error, which blames nobody, if `self` is none, as in m.embed(x) for m:embed(x).
+--- An error if `self` has not the metatable of its class, as in s.alphas() for s:alphas().
+function M.self(self, class, name, what)
+  if type(self) ~= "table" or getmetatable(self) ~= class then
+    error(("%s is a method of %s: call it with a colon, as in x:%s()"):format(name, what, name))
+  end
+end
+
+--- For methods of models: an error if `self` is none, as in m.embed(x) for m:embed(x).
 function M.method(self, name)
   if type(self) ~= "table" or type(self.model) ~= "table" then
-    error(("%s is a method of a model: call it with a colon, as in m:%s(...)"):format(name, name), 0)
+    error(("%s is a method of a model: call it with a colon, as in m:%s(...)"):format(name, name))
   end
 end
 

@@ -100,10 +100,17 @@ function M.huge_pages()
   return tonumber(asked[0]), granted[0] >= 0 and tonumber(granted[0]) or nil
 end
 
+local PARTS = { N = true, K = true, bytes = true, scales = true, sums = true }
+
 --- For modules: a packed weight over what w:parts() gave, which it holds and does not copy: { N =, K =, bytes =, scales =, sums =
 -- }.
 function M.over(given, level)
   level = (level or 1) + 1
+  options.check(given, PARTS, "packed.over")
+  given = given or {}
+  for _, key in ipairs { "N", "K" } do
+    options.integer(options.given(given[key], "packed.over: " .. key, "an integer"), 1, 2 ^ 31 - 1, "packed.over: " .. key)
+  end
   check(C.pgee_packed_over(out, given.N, given.K, tensor.handle(given.bytes, "bytes", level),
     tensor.optional(given.scales, "scales", level), tensor.optional(given.sums, "sums", level)), level)
   return class.wrap(out[0])

@@ -85,6 +85,7 @@ end
 -- each sequence a list of the places, counted from 1, of the tokens that are marked, or nil: none.
 -- Fields: T tokens, B sequences, S the longest, R marked tokens; c, the struct that C takes.
 function M.batch(ids, types, marks)
+  types, marks = types ~= nil and types or nil, marks ~= nil and marks or nil -- a null pointer is none, too
   if type(ids) ~= "table" or (types ~= nil and (type(types) ~= "table" or #types ~= #ids)) then
     error(("a batch of %s and %s, expected a list of sequences and as many of types, or nil"):format(pgee.describe(ids),
       pgee.describe(types)), 2)
@@ -110,12 +111,25 @@ function M.batch(ids, types, marks)
   return with_struct(batch)
 end
 
---- For modules: the same over arrays of C, which the caller keeps alive: starts int32_t [B + 1], ids and types int32_t [T], and
--- the R marked tokens, int32_t [R], or nil.
+--- For modules: the same over arrays of C, which the caller keeps alive: starts int32_t [B + 1], ids and types int32_t [T], types
+-- may be nil, and the R marked tokens, int32_t [R], or nil.
 function M.packed_batch(B, starts, ids, types, R, rows)
-  local batch = { T = starts[B], B = B, S = 0, starts = starts, ids = ids, types = types, R = R or 0, rows = rows }
+  integer(B, "packed_batch: B", 0, 1)
+  R = integer(R or 0, "packed_batch: R", 0, 1)
+  pgee.check_int32s(starts, "packed_batch: starts", B + 1)
+  local batch = {
+    T = starts[B], B = B, S = 0, starts = starts, ids = ids, types = types ~= nil and types or nil, R = R,
+    rows = R > 0 and rows or nil,
+  }
   for b = 1, B do
     batch.S = math.max(batch.S, starts[b] - starts[b - 1])
+  end
+  pgee.check_int32s(ids, "packed_batch: ids", batch.T)
+  if types ~= nil then
+    pgee.check_int32s(types, "packed_batch: types", batch.T)
+  end
+  if R > 0 then
+    pgee.check_int32s(rows, "packed_batch: rows", R)
   end
   return with_struct(batch)
 end

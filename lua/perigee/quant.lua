@@ -144,7 +144,7 @@ function M.quantizer(given, K, what, level)
   end
   if given.scale == nil then
     if given.zero ~= nil then
-      error(what .. ": zero without a scale", level + 1)
+      error(what .. ": there is a zero but no scale, expected both or none", level + 1)
     end
     local mode = options.choice(given.per or "token", { token = true, sequence = true }, what .. ": per", level)
     local m = given.smooth and reciprocal(given.smooth, what, level) or nil

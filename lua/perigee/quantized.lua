@@ -374,7 +374,7 @@ function quantized.new(model, given)
   local stats = chosen.stats
   chosen.stats = nil
   local new = settings.new(chosen, 0)
-  if stats ~= nil and (type(stats) ~= "table" or type(stats.site) ~= "function") then
+  if type(stats) ~= "nil" and (type(stats) ~= "table" or type(stats.site) ~= "function") then
     error("quantize: stats is " .. pgee.describe(stats) .. ", expected what model:calibrate returns", 0)
   end
   local q = object {

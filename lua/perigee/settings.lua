@@ -17,6 +17,7 @@
 --                of symmetric, per, and of an alpha that is at its default
 --
 -- patterns.lua says what a pattern is and which is closest; settings/values.lua what each setting may be.
+local options = require "perigee.options"
 local patterns = require "perigee.patterns"
 local pgee = require "perigee.ffi"
 local error = pgee.error
@@ -225,6 +226,10 @@ end
 
 --- One setting's value as Lua text.
 function settings.literal(self, key)
+  if not settings.is(self) then
+    error(("literal: the settings are %s, expected what settings.new returns"):format(pgee.describe(self)))
+  end
+  options.choice(key, values.defaults "static", "literal: the setting")
   return values.literal(key, self.values[key])
 end
 

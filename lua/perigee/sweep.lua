@@ -135,7 +135,7 @@ end
 function Sweep:plot(pattern)
   sweep_check(self, "plot")
   local series = {}
-  if pattern ~= nil and type(pattern) ~= "string" then
+  if type(pattern) ~= "nil" and type(pattern) ~= "string" then
     error(("plot: the pattern is %s, expected the name of a site or a pattern"):format(pgee.describe(pattern)), 2)
   end
   if self.output then
@@ -178,6 +178,8 @@ end
 
 --- Each site's SQNR at a few of the alphas, and at its best, as text of so many columns (as many as it takes if nil).
 function Sweep:table(columns)
+  sweep_check(self, "table")
+  options.integer(columns, 0, 2 ^ 31, "table: columns")
   local places = columns_of(#self.alpha)
   local rows = { { "site ", "now", "best", "dB" } }
   for _, i in ipairs(places) do

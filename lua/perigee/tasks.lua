@@ -5,6 +5,7 @@
 -- inputs, of the forms of inputs.lua: "text", "pair", "ids", "question", "words"; or "query", { query =, documents = { ... } },
 -- which is rerank's alone.
 local pgee = require "perigee.ffi"
+local raise = pgee.raise
 local rerank = require "perigee.tasks.rerank"
 
 -- rerank, over one or a list of { query =, documents = }.
@@ -17,12 +18,20 @@ local function run_rerank(model, given, opts)
   return rerank.many(model, given, opts)
 end
 
-local tasks = { rerank = { run = run_rerank, forms = rerank.forms, method = "rerank", options = rerank.options } }
+-- The same function whose errors blame its caller.
+local function public(run)
+  return function(model, given, opts)
+    local answers, batch = raise(run, model, given, opts)
+    return answers, batch
+  end
+end
+
+local tasks = { rerank = { run = public(run_rerank), forms = rerank.forms, method = "rerank", options = rerank.options } }
 
 for name, method in pairs { embed = "embed", classify = "classify", zeroshot = "zeroshot", qa = "qa", ner = "ner",
   ["fill-mask"] = "fill" } do
   local task = require("perigee.tasks." .. method)
-  tasks[name] = { run = task.run, forms = task.forms, method = method, options = task.options }
+  tasks[name] = { run = public(task.run), forms = task.forms, method = method, options = task.options }
 end
 
 return tasks

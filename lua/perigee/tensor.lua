@@ -200,6 +200,9 @@ function M.from(values, dtype)
   repeat
     shape[#shape + 1] = #inner
     inner = inner[1]
+    if #shape == 4 and type(inner) == "table" then
+      error("values is a list of lists more than four levels deep, expected at most four", 2)
+    end
   until type(inner) ~= "table"
   local t = new(dtype or "F32", shape, 1)
   assign(t.handle, values, 1)
@@ -326,7 +329,8 @@ function methods.rows(t, first, last)
   last = last or rows
   if type(first) ~= "number" or type(last) ~= "number" or first % 1 ~= 0 or last % 1 ~= 0 or first < 1 or last > rows
     or first > last + 1 then
-    error(("rows %s to %s are outside 1 to %d"):format(tostring(first), tostring(last), rows), 2)
+    error(("rows: the first is %s and the last %s, expected integers from 1 to %d"):format(pgee.describe(first),
+      pgee.describe(last), rows))
   end
   check(C.pgee_tensor_rows(out, h, first - 1, last))
   return class.wrap(out[0])

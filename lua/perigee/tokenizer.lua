@@ -48,10 +48,7 @@ local function wrap(handle)
   return setmetatable(t, Tokenizer)
 end
 
---- The tokenizer of a checkpoint: what perigee.checkpoint opened, or the path of a folder, which need hold no model.
--- Errors: no file of a tokenizer; a component that is not supported; a vocab.txt without [UNK], [CLS] or [SEP]. A vocabulary may
--- lack special tokens: then t.pad, t.mask and so on are nil.
-function M.load(from)
+local function load(from)
   if type(from) ~= "string" and (type(from) ~= "table" or not from.tokenizer_files) then
     error(("load: argument 1 is %s, expected a checkpoint or the path of its folder"):format(pgee.describe(from)), 2)
   end
@@ -64,6 +61,14 @@ function M.load(from)
     error(("'%s': %s"):format(path, ffi.string(C.pgee_message())), 0)
   end
   return wrap(handles.wrap(out[0]))
+end
+
+--- The tokenizer of a checkpoint: what perigee.checkpoint opened, or the path of a folder, which need hold no model.
+-- Errors: no file of a tokenizer; a component that is not supported; a vocab.txt without [UNK], [CLS] or [SEP]. A vocabulary may
+-- lack special tokens: then t.pad, t.mask and so on are nil.
+function M.load(from)
+  local t = pgee.raise(load, from)
+  return t
 end
 
 --- A tokenizer that runs from the bytes of an image, a U8 tensor as t:image() gives it, which it holds: nothing is copied.
@@ -79,6 +84,9 @@ end
 -- ---- Encoding -------------------------------------------------------------------------------------------------------------
 
 local function handle_of(t, level)
+  if getmetatable(t) ~= Tokenizer then
+    error(("the tokenizer is %s, expected what tokenizer.load returns: call its methods with a colon"):format(pgee.describe(t)))
+  end
   return handles.handle(t.handle, "tokenizer", (level or 1) + 1)
 end
 
@@ -99,8 +107,16 @@ local SIDES = { right = C.PGEE_SIDE_RIGHT, left = C.PGEE_SIDE_LEFT }
 -- there are and how many were dropped.
 function Tokenizer:encode_into(ids, types, limit, a, b, offsets, side)
   check_text(a, 4, "encode_into")
-  if b ~= nil then
+  if type(b) ~= "nil" then
     check_text(b, 5, "encode_into")
+  end
+  if type(limit) ~= "number" or limit % 1 ~= 0 or limit < 0 or limit > NO_LIMIT then
+    error(("encode_into: limit is %s, expected an integer of at least 0"):format(pgee.describe(limit)))
+  end
+  pgee.check_int32s(ids, "encode_into: ids", limit)
+  pgee.check_int32s(types, "encode_into: types", limit)
+  if offsets ~= nil then
+    pgee.check_int32s(offsets, "encode_into: offsets", 2 * limit)
   end
   encoding.ids, encoding.types, encoding.offsets, encoding.capacity = ids, types, offsets, limit
   encoding.sequences, encoding.words = nil, nil
@@ -119,7 +135,7 @@ local OFFSETS = { bytes = 0, characters = 1 }
 local function read_options(opts, name)
   opts = options.check(opts, KNOWN, name, 2)
   local limit = opts.max_tokens
-  if limit ~= nil and (type(limit) ~= "number" or limit % 1 ~= 0 or limit < 0 or limit > NO_LIMIT) then
+  if type(limit) ~= "nil" and (type(limit) ~= "number" or limit % 1 ~= 0 or limit < 0 or limit > NO_LIMIT) then
     error(("%s: max_tokens is %s, expected an integer"):format(name, pgee.describe(limit)), 3)
   elseif opts.special ~= nil and type(opts.special) ~= "boolean" then
     error(("%s: special is %s, expected true or false"):format(name, pgee.describe(opts.special)), 3)
@@ -187,7 +203,7 @@ end
 -- word of the text (as pre-tokenizing cut it), nil for what is put around. And dropped, how many tokens were.
 function Tokenizer:encode(text, pair, opts)
   check_text(text, 1, "encode")
-  if pair ~= nil then
+  if type(pair) ~= "nil" then
     check_text(pair, 2, "encode")
   end
   local o = read_options(opts, "encode")
@@ -236,7 +252,9 @@ end
 
 local function array_of(ids)
   if type(ids) == "cdata" then
-    return ids, ffi.sizeof(ids) / 4
+    local bytes = ffi.sizeof(ids) or 0
+    pgee.check_int32s(ids, "decode: argument 1", 0)
+    return ids, bytes / 4
   elseif type(ids) ~= "table" then
     error(("decode: argument 1 is %s, expected a list of ids"):format(pgee.describe(ids)), 3)
   end
@@ -279,6 +297,7 @@ end
 
 --- Frees what C holds. Twice does no harm.
 function Tokenizer:release()
+  pgee.raise(options.self, self, Tokenizer, "release", "a tokenizer")
   handles.release(self.handle)
 end
 

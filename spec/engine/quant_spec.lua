@@ -166,7 +166,7 @@ describe("quantizing by hand", function()
 
   it("refuses options that say nothing", function()
     refuses("quantize: x is nil, expected a tensor", quant.quantize, nil)
-    refuses("quantize: zero without a scale", quant.quantize, x, { zero = 3 })
+    refuses("quantize: there is a zero but no scale, expected both or none", quant.quantize, x, { zero = 3 })
     refuses("quantize: per is the string 'row', expected one of sequence, token", quant.quantize, x, { per = "row" })
     refuses("quantize has no option scales", quant.quantize, x, { scales = 1 })
     refuses("no batch was given", quant.quantize, x, { per = "sequence" })

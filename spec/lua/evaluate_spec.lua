@@ -565,7 +565,7 @@ describe("evaluation", function()
     local model = fake("classify", "single_label_classification", { a = { label = "yes" }, b = { label = "no" } })
     for _, case in ipairs {
       { "chunk", 0, "is 0, expected an integer of at least 1" }, { "chunk", 0 / 0, "is nan, expected an integer" },
-      { "resamples", -1, "is -1, expected an integer of at least 0" }, { "resamples", "x", "is the string 'x', expected an" },
+      { "resamples", -1, "is -1, expected an integer from 0 to 1000000" }, { "resamples", "x", "is the string 'x', expected an" },
       { "seed", 1.5, "is 1.5, expected an integer" }, { "level", 1.5, "is 1.5, expected a number from 0 to 1" },
       { "level", 0 / 0, "is nan, expected a number from 0 to 1" }, { "task", "of", "is the string 'of', expected one of" },
       { "language", "de", "has no effect with the task classify, only with qa" },

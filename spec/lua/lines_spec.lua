@@ -33,7 +33,7 @@ describe("lines", function()
   end)
 
   it("of a file that is not there are an error at once, of a folder at the first line", function()
-    assert.error_matches(function() lines "/nowhere/at/all.txt" end, "lines: /nowhere/at/all.txt: No such file")
+    assert.error_matches(function() lines "/nowhere/at/all.txt" end, "lines: cannot open '/nowhere/at/all.txt': No such file")
     assert.error_matches(function() lines "/tmp" () end, "lines: /tmp: Is a directory")
     assert.error_matches(function() lines(7) end, "expected the path of a file, got 7")
   end)

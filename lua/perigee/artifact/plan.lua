@@ -174,7 +174,7 @@ local function labels(artifact)
   return #artifact.config.labels
 end
 
--- The outputs that tasks read of each head: what their rows count, and how wide they are (nil: any width).
+-- The outputs that tasks read of each head: what their rows count, and how wide they are.
 local OUTPUTS = {
   hidden = { hidden = { "tokens", hidden_size } },
   classify = { logits = { "sequences", labels } },
@@ -215,8 +215,9 @@ local function check_outputs(artifact, saved, head)
     local i = saved.outputs[name] or check.wrong(place, " is missing")
     local dtype, rows, width = unpack(buffer_of(saved.buffers, i, place))
     local wanted = want[2](artifact)
-    if dtype ~= "F32" or rows ~= want[1] or width ~= (wanted or width) then
-      check.wrong(place, " is the buffer %s [%s][%d], expected F32 [%s][%s]", dtype, rows, width, want[1], wanted or "any width")
+    if dtype ~= "F32" or rows ~= want[1] or width ~= wanted then
+      check.wrong(place, " is the buffer %s [%s][%d], expected F32 [%s][%d], by what model.fields and model.vocabulary say", dtype,
+        rows, width, want[1], wanted)
     end
   end
 end

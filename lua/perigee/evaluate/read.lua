@@ -305,14 +305,15 @@ return function(paths, given)
   given.called = options.text(given.called, "evaluate.read: called", -2) or ""
   paths = type(paths) == "table" and paths or { paths }
   if #paths == 0 then
-    error("evaluate.read: no path is given, expected that of a file, or several", 0)
+    error("evaluate.read: no path is given, expected that of a file, or several")
   end
-  for i, path in ipairs(paths) do
+  for i = 1, math.max(#paths, 1) do
+    local path = paths[i]
     if type(path) ~= "string" then
       error(("evaluate.read: path %d is %s, expected a string"):format(i, pgee.describe(path)), 0)
     end
   end
-  if given.as ~= nil then
+  if type(given.as) ~= "nil" then
     options.choice(given.as, FORMS, "evaluate.read: as", -2)
   end
   options.integer(given.limit, 1, 2 ^ 53, "evaluate.read: limit", -2)

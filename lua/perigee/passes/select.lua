@@ -145,10 +145,18 @@ function selection.time(weights, tokens)
   return math.min(ours.min / theirs.min, ours.median / theirs.median)
 end
 
+local function fail(name, value, expected)
+  error(("select: %s is %s, expected %s"):format(name, pgee.describe(value), expected), 0)
+end
+
 local function choose(weights, counts, time)
   local product = 1
   for _, tokens in ipairs(counts) do
-    product = product * time(weights, tokens)
+    local gain = time(weights, tokens)
+    if type(gain) ~= "number" then
+      fail("the result of time", gain, "a number")
+    end
+    product = product * gain
   end
   local gain = product ^ (1 / #counts)
   return { kernel = gain >= selection.GAIN and "onednn" or "auto", gain = gain, from = "timing" }
@@ -185,10 +193,6 @@ local KNOWN = { known = true, fresh = true, cache = true, tokens = true, warn = 
 
 local MOST = 65536 -- tokens that are timed at once
 
-local function fail(name, value, expected)
-  error(("select: %s is %s, expected %s"):format(name, pgee.describe(value), expected), 0)
-end
-
 local function check_tokens(counts)
   if type(counts) ~= "table" or #counts == 0 then
     fail("tokens", counts, "a list of token counts")
@@ -219,11 +223,14 @@ function selection.run(weights, given)
   if type(warn) ~= "function" then
     fail("warn", warn, "a function")
   end
+  if type(given.time) ~= "nil" and type(given.time) ~= "function" then
+    fail("time", given.time, "a function")
+  end
   local counts = check_tokens(given.tokens or selection.TOKENS)
   local path = given.cache
   if path == nil then
     path = selection.path()
-  elseif path and (type(path) ~= "string" or path == "") then
+  elseif path and (type(path) ~= "string" or path == "" or path:find "%z") then
     fail("cache", path, "the path of a file, or false")
   end
   local result = { machine = selection.machine(), shapes = {} }
