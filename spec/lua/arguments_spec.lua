@@ -125,9 +125,11 @@ describe("odd arguments", function()
 
   lazy_teardown(function()
     world.close()
+    perigee.register_model("mine", nil)
     for _, odd in ipairs(ODD) do
-      if type(odd) == "string" and odd ~= "" and not odd:find "%z" then
-        os.remove(odd) -- a path like any other, of what was saved
+      if type(odd) == "string" and odd ~= "" then
+        perigee.register_model(odd, nil)
+        os.remove((odd:gsub("%z", " "))) -- a path like any other, of what was saved
       end
     end
   end)

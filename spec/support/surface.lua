@@ -118,9 +118,9 @@ end
 surface.INTERNAL = {}
 for why, names in pairs {
   ["it is for tasks, with a model and a batch that they made"] = {
-    "model:gather", "model:run", "model:runner", "model:release_runners", "model:extend", "FP32 model:graph", "FP32 model:head",
-    "FP32 model:lower", "FP32 model:pooling", "FP32 model:prompts", "artifact:graph", "artifact:lower", "artifact:pooling",
-    "artifact:prompts", "INT8 model:lower",
+    "model:gather", "model:probe", "model:run", "model:runner", "model:release_runners", "model:extend", "FP32 model:graph",
+    "FP32 model:head", "FP32 model:lower", "FP32 model:pooling", "FP32 model:prompts", "artifact:graph", "artifact:lower",
+    "artifact:pooling", "artifact:prompts", "INT8 model:lower",
   },
   ["it is for passes, with sites of a graph"] = {
     "statistics:site", "statistics:attention_of", "statistics:can_judge", "settings.of", "settings.at", "settings.check_patterns",
@@ -256,6 +256,7 @@ local function plans(try)
   try("workspace:bytes", function() return { space } end)
   try("workspace:output", function() return { space, x } end)
   try("workspace:profile", function() return { space, batch() } end)
+  try("workspace:first_nonfinite", function() return { space, batch() } end)
   try("workspace:run", function() return { space, batch() } end)
   try("workspace:release", function() return { p:workspace { tokens = 1, sequences = 1 } } end)
 end
@@ -290,7 +291,7 @@ local function all_models(try, w)
   try("model:tokens", function() return { m, "a text", "another" } end)
   try("model:stream", function() return { m, { "a" }, {} }, { "task", "field", "window", "bytes", "ready", "options" } end)
   try("FP32 model:calibrate", function()
-    return { m, { "a text" }, { progress = false } }, { "samples", "rows", "budget", "progress" }
+    return { m, { "a text" }, { progress = false } }, { "samples", "rows", "budget" }
   end)
   try("FP32 model:quantize", function() return { m, {} }, { "stats", unpack(perigee.settings.KEYS) } end)
   for name, one in pairs { ["FP32 model:"] = m, ["INT8 model:"] = q } do
@@ -305,16 +306,15 @@ local function all_models(try, w)
   try("INT8 model:diff", function() return { q, q } end)
   try("INT8 model:plot", function() return { q, "encoder.layer.0.output.dense" } end)
   try("INT8 model:recipe", function() return { q } end)
-  try("INT8 model:select", function() return { q, { cache = false, tokens = { 8 }, time = function() return 1 end } },
-    { "cache", "tokens", "warn", "time" } end)
+  local select = { cache = false, tokens = { 8 }, time = function() return 1 end, warn = function() end }
+  try("INT8 model:select", function() return { q, select }, { "cache", "tokens", "warn", "time" } end)
   try("INT8 model:sqnr", function() return { q, "*" } end)
   try("INT8 model:sweep", function() return { q, { alpha = { 0.5, 1, 0.5 }, progress = false, output = false } },
-    { "alpha", "sites", "output", "progress" } end)
+    { "alpha", "sites", "output" } end)
   for _, name in ipairs { "explain", "memory", "release", "tokenizer" } do
     try("artifact:" .. name, function() return { a } end)
   end
-  try("artifact:select", function() return { a, { cache = false, tokens = { 8 }, time = function() return 1 end } },
-    { "cache", "tokens", "warn", "time" } end)
+  try("artifact:select", function() return { a, select }, { "cache", "tokens", "warn", "time" } end)
   for _, name in ipairs { "save", "set", "undo", "sweep", "diff", "recipe", "sqnr", "plot", "calibrate", "quantize" } do
     try("artifact:" .. name, function() return { a, "*" } end)
   end
@@ -364,6 +364,7 @@ local function evaluate(try, w)
   for _, name in ipairs { "accuracy", "matthews" } do
     try("evaluate." .. name, function() return { { "a", "b" }, { "a", "a" } } end)
   end
+  try("evaluate.average_precision", function() return { { 0.5, 0.2 }, { 1, 0 } } end)
   try("evaluate.f1", function() return { { "a", "b" }, { "a", "a" }, "a" } end)
   try("evaluate.entities", function() return { { { "O" } }, { { "O" } }, true } end)
   try("evaluate.answer", function() return { { answer = "a" }, { "a" }, "en" } end)
@@ -377,7 +378,7 @@ local function evaluate(try, w)
   try("evaluate.sample", function() return { w.set, 2, nil, false } end, 4)
   try("evaluate.candidates", function() return { w.set, nil, false } end, 3)
   try("evaluate.check", function() return { w.model, w.set, {} } end)
-  local options = { "task", "progress", "resamples", "seed", "level", "chunk", "prompt" }
+  local options = { "task", "resamples", "seed", "level", "chunk", "prompt" }
   try("evaluate.run", function() return { w.model, w.set, {} }, options end)
   try("evaluate.compare", function() return { { { "a", w.model }, { "b", w.q } }, w.set, { resamples = 2 } }, options end)
   try("evaluate.distance", function() return { w.model, w.q, { "a text" } } end)

@@ -216,8 +216,8 @@ local function check_outputs(artifact, saved, head)
     local dtype, rows, width = unpack(buffer_of(saved.buffers, i, place))
     local wanted = want[2](artifact)
     if dtype ~= "F32" or rows ~= want[1] or width ~= wanted then
-      check.wrong(place, " is the buffer %s [%s][%d], expected F32 [%s][%d], by what model.fields and model.vocabulary say", dtype,
-        rows, width, want[1], wanted)
+      check.wrong(place, " is the buffer %s [%s][%d], expected F32 [%s][%d] by model.fields and model.vocabulary", dtype, rows,
+        width, want[1], wanted)
     end
   end
 end

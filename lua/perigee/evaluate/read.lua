@@ -305,7 +305,7 @@ return function(paths, given)
   given.called = options.text(given.called, "evaluate.read: called", -2) or ""
   paths = type(paths) == "table" and paths or { paths }
   if #paths == 0 then
-    error("evaluate.read: no path is given, expected that of a file, or several")
+    error("evaluate.read: no path is given, expected that of a file, or several", 0)
   end
   for i = 1, math.max(#paths, 1) do
     local path = paths[i]
