@@ -150,7 +150,10 @@ describe("an installed Perigee", function()
       assert.are.equal(0, code, text)
       assert.matches("^Usage: ", text)
     end
-    for given, mode in pairs { [""] = "static", ["--activations static"] = "static", ["--activations=dynamic"] = "dynamic" } do
+    for given, mode in pairs {
+      [""] = "static", ["--activations static"] = "static", ["--activations=dynamic"] = "dynamic",
+      ["--activations static --activations dynamic"] = "dynamic",
+    } do
       local text, code = perigee(("quantize --samples 4 %s --seconds 0 --model %s"):format(given, embedder), link)
       assert.are.equal(0, code, text)
       assert.matches('activations = "' .. mode .. '"', text)
