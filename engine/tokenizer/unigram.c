@@ -119,7 +119,8 @@ int unigram_cut(const unigram *m, const char *word, int64_t bytes, scratch *room
   }
   int64_t first = out->count;
   TRY(put_backward(m, word, bytes, steps, out));
-  reverse(out->list + first, out->count - first);
+  if (out->count > first) /* else there may be no list */
+    reverse(out->list + first, out->count - first);
   return PGEE_OK;
 }
 

@@ -89,7 +89,8 @@ INLINE void finish_row(finisher *f, const int kind) {
     vstore_rounded((uint8_t *)f->row, a, b, c, d, (int32_t)f->panel->lo, (int32_t)f->panel->hi, f->panel->zero);
   f->c += PANEL;
   f->row += f->ld;
-  f->row_scale += kind >= ROWS_TO_F32;
+  if (kind >= ROWS_TO_F32) /* else it is NULL */
+    f->row_scale++;
 }
 
 /* What is due after a product. */
