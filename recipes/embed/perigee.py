@@ -51,8 +51,10 @@ local function text(address, length)
   return ffi.string(ffi.cast("const char *", address), length)
 end
 here = text(here, at)
-package.path = ("@/../../lua/?.lua;@/../../lua/?/init.lua;@/../../../lua/5.1/?.lua;@/../../../lua/5.1/?/init.lua;")
-  :gsub("@", (here:gsub("%%", "%%%%"))) .. package.path
+local find = loadfile(here .. "/../../lua/perigee/find.lua") or loadfile(here .. "/../../../lua/5.1/perigee/find.lua")
+if find then
+  find()
+end
 local found, perigee = pcall(require, "perigee")
 if not found and perigee:find("module 'perigee' not found", 1, true) then
   error("Perigee's Lua modules are not where this file was installed from, " .. here .. ", and not in LUA_PATH", 0)
@@ -62,11 +64,16 @@ end
 local json, jsonl = require "perigee.json", require "perigee.jsonl"
 local pgee, tensor = require "perigee.ffi", require "perigee.tensor"
 
+-- A path, which may be no UTF-8 and so comes as hexadecimal digits.
+local function path_of(digits)
+  return (digits:gsub("..", function(byte) return string.char(tonumber(byte, 16)) end))
+end
+
 local function made(how)
   if how.artifact then
-    return perigee.open(how.artifact)
+    return perigee.open(path_of(how.artifact))
   end
-  local model = perigee.load(how.folder, how.options)
+  local model = perigee.load(path_of(how.folder), how.options)
   if how.activations == "f32" then
     return model
   end
@@ -90,6 +97,7 @@ end
 local OTHERS = {
   task = function(m) return m.model.task end,
   repr = tostring,
+  save = function(m, path, options) return m:save(path_of(path), options) end,
   explain = function(m)
     local report = m:explain()
     return { rows = report.rows, attention = report.attention, notes = report.notes, text = tostring(report) }
@@ -175,6 +183,33 @@ def _plain(value: Any) -> Any:
     raise TypeError("expected texts, numbers, lists, dicts or NumPy arrays of these, not " + type(value).__name__)
 
 
+def _check(value: Any, where: str) -> None:
+    """Refuses what JSON would change in silence: None, and keys of dicts that are no texts."""
+    if value is None:
+        raise TypeError(f"{where} is None, expected a text, a number, a list, a dict or a NumPy array")
+    if isinstance(value, numpy.ndarray) and value.dtype == object:
+        value = value.tolist()
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{where} has the key {key!r}, expected a text")
+            _check(inner, f"{where}[{key!r}]")
+    elif isinstance(value, (list, tuple)):
+        for i, inner in enumerate(value):
+            if not isinstance(inner, str):
+                _check(inner, f"{where}[{i}]")
+
+
+def _given(options: dict) -> dict:
+    """The options that are given: None is not."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _path(path: Path) -> str:
+    """From the root, as hexadecimal digits: a path may be no UTF-8."""
+    return os.fsencode(os.path.abspath(path)).hex()
+
+
 def _bytes(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain).encode()
 
@@ -196,12 +231,12 @@ class Model:
         self._state = state
         _lua.luaL_openlibs(state)
         here, text = os.fsencode(HOME), _bytes(how)
-        self._check(_lua.luaL_loadbuffer(state, SCRIPT, len(SCRIPT), b"=perigee.py"))
+        self._raise(_lua.luaL_loadbuffer(state, SCRIPT, len(SCRIPT), b"=perigee.py"))
         kept = ctypes.create_string_buffer(here)
         _lua.lua_pushnumber(state, ctypes.addressof(kept))
         _lua.lua_pushnumber(state, len(here))
         _lua.lua_pushlstring(state, text, len(text))
-        self._check(_lua.lua_pcall(state, 3, 2, 0))
+        self._raise(_lua.lua_pcall(state, 3, 2, 0))
         path = self._text(-1)
         _lua.lua_settop(state, -2)
         self._call = _lua.luaL_ref(state, _REGISTRY)
@@ -214,14 +249,18 @@ class Model:
         address = _lua.lua_tolstring(self._state, index, ctypes.byref(length))
         return ctypes.string_at(address, length.value) if address else b"an error that is no text"
 
-    def _check(self, status: int) -> None:
+    def _raise(self, status: int) -> None:
         if status:
             message = re.sub(r"^perigee\.py:\d+: ", "", self._text(-1).decode(errors="replace"))
             _lua.lua_settop(self._state, 0)
             raise Error(message)
 
     def _run(self, method: str, *given: Any, **options: Any) -> Any:
-        options = {name: value for name, value in options.items() if value is not None}
+        options = _given(options)
+        for i, value in enumerate(given):
+            _check(value, f"{method}: argument {i + 1}")
+        for name, value in options.items():
+            _check(value, f"{method}: {name}")
         if options:
             given += (options,)
         text = _bytes({"method": method, "given": given, "count": len(given)})
@@ -232,9 +271,9 @@ class Model:
             _lua.lua_rawgeti(self._state, _REGISTRY, self._call)
             _lua.lua_pushnumber(self._state, ctypes.addressof(kept))
             _lua.lua_pushnumber(self._state, len(text))
-            self._check(_lua.lua_pcall(self._state, 2, 4, 0))
+            self._raise(_lua.lua_pcall(self._state, 2, 4, 0))
             address, length, handle, data = (int(_lua.lua_tonumber(self._state, i)) for i in (-4, -3, -2, -1))
-            said = json.loads(ctypes.string_at(address, length))
+            said = json.loads(ctypes.string_at(address, length).decode(errors="surrogateescape"))
             _lua.lua_settop(self._state, 0)
         self._local.truncated = said["truncated"]
         if not handle:
@@ -284,7 +323,7 @@ class Model:
 
     def save(self, path: Path, **options: Any) -> None:
         """Writes an artifact, which perigee.open opens: the file is there whole or not at all."""
-        self._run("save", os.fsdecode(os.path.abspath(path)), **options)
+        self._run("save", _path(path), **options)
 
     def __repr__(self) -> str:
         return f"<perigee.Model {self._run('repr')}>" if self._state else "<perigee.Model, closed>"
@@ -313,7 +352,7 @@ class Model:
 
 def open(path: Path) -> Model:  # the name that it has in Lua
     """The model that an artifact holds, as save wrote it."""
-    return Model({"artifact": os.fsdecode(os.path.abspath(path))})
+    return Model({"artifact": _path(path)})
 
 
 def load(
@@ -328,9 +367,12 @@ def load(
     activations: "dynamic"; "static", which needs calibration, a list of texts; or "f32", which quantizes nothing. settings and
     options: those of quantize and load in lua/README.md.
     """
+    options, settings = _given(options), {} if settings is None else settings
+    for name, value in {"settings": settings, "calibration": False if calibration is None else calibration, **options}.items():
+        _check(value, f"load: {name}")
     return Model({
-        "folder": os.fsdecode(os.path.abspath(folder)), "activations": activations, "calibration": calibration or False,
-        "settings": settings or {}, "options": options,
+        "folder": _path(folder), "activations": activations, "calibration": False if calibration is None else calibration,
+        "settings": settings, "options": options,
     })
 
 

@@ -1,6 +1,7 @@
 -- recipes/embed: programs in C and in Python that answer from an artifact, beside what Lua answers.
 local ffi = require "ffi"
 local files = require "spec.support.files"
+local locale = require "spec.support.locale"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 
@@ -73,7 +74,8 @@ describe("embedded", function()
     end
     local want = q:embed(TEXTS)
     local vectors = files.write(ffi.string(want:pointer(), 4 * #want * want.shape[2]))
-    local text, status = run(("timeout 200 %s spec/support/embed.py %s %s %s %s"):format(interpreter, artifact,
+    local text, status = run(("LOCPATH='%s' timeout 200 %s spec/support/embed.py %s %s %s %s"):format(locale.folder() or "",
+      interpreter, artifact,
       models.path "pairs", vectors, files.write ""))
     assert.are.same({ "ok\n", 0 }, { text, status })
   end)

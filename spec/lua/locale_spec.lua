@@ -6,6 +6,7 @@ local change = require "perigee.settings"
 local files = require "spec.support.files"
 local json = require "perigee.json"
 local jsonl = require "perigee.jsonl"
+local locale = require "spec.support.locale"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
@@ -15,16 +16,6 @@ local vectors = require "perigee.vectors"
 pcall(ffi.cdef, "char *setlocale(int category, const char *name); int snprintf(char *to, size_t count, const char *format, ...);")
 
 local LC_ALL = 6
-local COMMA = [[
-comment_char %
-escape_char /
-LC_NUMERIC
-decimal_point ","
-thousands_sep "."
-grouping 3;3
-END LC_NUMERIC
-]]
-
 -- Whether C prints numbers with a comma now.
 local function has_comma()
   local buffer = ffi.new "char[16]"
@@ -32,16 +23,9 @@ local function has_comma()
   return ffi.string(buffer) == "0,5"
 end
 
--- A folder with the locale "comma"; nil if this system cannot make one.
-local function locale_folder()
-  local folder = files.folder { comma = COMMA }
-  os.execute(("cd %s && mkdir made && localedef -c -i comma ./made/comma > /dev/null 2>&1"):format(folder))
-  return models.exists(folder .. "/made/comma/LC_NUMERIC") and folder .. "/made" or nil
-end
-
 -- f() under the locale, or nil if there is none.
 local function under_comma(f)
-  local folder = locale_folder()
+  local folder = locale.folder()
   ffi.C.setenv("LOCPATH", folder or "", 1)
   if not folder or ffi.C.setlocale(LC_ALL, "comma") == nil then
     return nil

@@ -152,6 +152,17 @@ END
     end
   end)
 
+  it("may have any characters in the path of the modules", function()
+    for _, name in ipairs { "a?b", "a;b", "a?/x;?.lua", "a%sb", "a\255b" } do
+      local text, status = bash(([[
+        mkdir -p '%s' && cp -r $TOP/lua $TOP/recipes '%s' && unset LUA_PATH && cd '%s'
+        luajit recipes/pipe.lua --model $EMBEDDER --task embed --input ../in --quiet --threads 1 --output out && wc -l < out
+        luajit recipes/inspect.lua --help > /dev/null && luajit recipes/perigee --version > /dev/null && echo found
+      ]]):format(name, name, name):gsub("%.%./in", '"$OLDPWD/in"'))
+      assert.same({ "2\nfound\n", 0 }, { text, status }, name)
+    end
+  end)
+
   it("may change its directory: what the environment named stays where it was", function()
     ffi.C.setenv("PERIGEE_CACHE", "a/b", 1)
     local before = selection.path()

@@ -6,10 +6,12 @@ It prints ok at the end; what does not hold is an exception.
 """
 import ctypes
 import gc
+import locale
 import multiprocessing
 import os
 import pickle
 import sys
+import tempfile
 import threading
 import warnings
 
@@ -20,6 +22,7 @@ import perigee
 
 warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)  # to fork then is what is tested
 
+COMMA = os.environ.get("LOCPATH")  # names a folder with the locale "comma", if there is one
 SMALL = 4096  # bytes: handles that Lua has not collected yet
 TEXTS = ["a text", "another, longer text", "é 😀", ""]
 
@@ -84,6 +87,15 @@ def errors(model):
     raises(UnicodeEncodeError, "surrogates", model.embed, "\ud800")
     raises(TypeError, "expected texts, numbers, lists, dicts or NumPy arrays of these, not bytes", model.embed, b"a")
     raises(ValueError, "JSON", model.embed, "a", prompt=float("nan"))
+    # Nothing becomes a text that is none.
+    raises(TypeError, "embed: argument 1 is None, expected a text", model.embed, None)
+    raises(TypeError, "embed: argument 1[1] is None", model.embed, ["a", None])
+    raises(TypeError, "embed: argument 1[1] is None", model.embed, numpy.array(["a", None], dtype=object))
+    raises(TypeError, "embed: argument 1[0]['ids'][1] is None", model.embed, [{"ids": [2, None]}])
+    raises(TypeError, "embed: argument 1 has the key None, expected a text", model.embed, {None: "a"})
+    raises(TypeError, "embed: argument 1[0] has the key 1", model.embed, [{1: "a"}])
+    raises(TypeError, "not bytes", model.embed, numpy.array([b"a"]))
+    raises(TypeError, "NoneType", perigee.open, None)
     closed = pickle.loads(pickle.dumps(model))
     closed.close()
     closed.close()
@@ -147,6 +159,28 @@ def described(artifact, folder, scratch):
         assert isinstance(model.explain(), perigee.Explanation)
 
 
+def surroundings(model, want, folder):
+    """A path that is no UTF-8, and a host that has chosen a locale with a decimal comma, or another directory."""
+    with tempfile.TemporaryDirectory() as place:
+        for name in (os.fsencode(place) + b"/\xff\xfe", place + "/é ?;%.safetensors"):
+            with perigee.load(folder) as other:
+                other.save(name)
+                answer = other.classify("a")
+            with perigee.open(name) as again:
+                assert again.classify("a") == answer and "Model" in repr(again)
+        raises(perigee.Error, "cannot open", perigee.open, os.fsencode(place) + b"/\xfd")
+        if COMMA:
+            locale.setlocale(locale.LC_ALL, "comma")
+            assert locale.localeconv()["decimal_point"] == ","
+        here = os.getcwd()
+        os.chdir(place)
+        assert numpy.array_equal(model.embed(TEXTS), want)
+        with perigee.load(os.path.join(here, folder), settings={"alpha": 0.45}) as other:
+            assert 0 < other.classify("a")["score"] <= 1
+        os.chdir(here)
+        locale.setlocale(locale.LC_ALL, "C")
+
+
 if __name__ == "__main__":
     artifact, folder, vectors, scratch = sys.argv[1:]
     m = perigee.open(artifact)
@@ -157,4 +191,5 @@ if __name__ == "__main__":
     threads(m, reference)
     tasks(folder)
     described(artifact, os.path.abspath(folder), scratch)
+    surroundings(m, reference, folder)
     print("ok")
