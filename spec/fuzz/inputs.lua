@@ -9,6 +9,12 @@ function inputs.read(path)
   return bytes
 end
 
+--- Whether there is a file of that name.
+function inputs.exists(path)
+  local file = io.open(path, "rb")
+  return file ~= nil and file:close()
+end
+
 function inputs.write(path, bytes)
   local file = assert(io.open(path, "wb"))
   assert(file:write(bytes))

@@ -8,18 +8,43 @@ local perigee = require "perigee"
 local driver = {}
 
 local MODULES = {
-  "tensor", "observer", "packed", "linear", "quant", "plan", "tokenizer", "evaluate", "settings", "tasks", "plot",
+  "tensor", "observer", "packed", "linear", "quant", "plan", "tokenizer", "evaluate", "tasks", "plot",
 }
 
 -- Values that calls are made with, by name; `calls` holds the functions by the names that inputs have for them.
 local world, calls, names
 
--- What must not be called: it waits, ends the process, or uses what the other calls need.
-local LEFT_OUT = { register_model = true, threads = true, release = true, save = true, __gc = true, bench = true, repl = true }
+-- What must not be called: it waits, ends the process, uses what the other calls need, or is for modules (lower and those of
+-- settings take what modules made).
+local LEFT_OUT = {
+  register_model = true, threads = true, release = true, save = true, bench = true, repl = true, lower = true, quantizer = true,
+}
+
+local sources = {}
+
+-- Whether the comment above a function says that it is for modules, which check what they are given.
+local function is_for_modules(f)
+  local info = debug.getinfo(f, "S")
+  local path = info.source:sub(2)
+  if not sources[path] then
+    sources[path] = {}
+    for line in (inputs.exists(path) and inputs.read(path) or ""):gmatch "([^\n]*)\n" do
+      table.insert(sources[path], line)
+    end
+  end
+  local line = info.linedefined - 1
+  while (sources[path][line] or ""):sub(1, 2) == "--" do
+    if sources[path][line]:find "For modules" then
+      return true
+    end
+    line = line - 1
+  end
+  return false
+end
 
 local function add(prefix, functions)
   for name, f in pairs(functions) do
-    if type(f) == "function" and type(name) == "string" and not LEFT_OUT[name] then
+    if type(f) == "function" and type(name) == "string" and not LEFT_OUT[name] and not is_for_modules(f) then
       calls[prefix .. name] = f
     end
   end
@@ -30,7 +55,8 @@ local function add_methods(object, metatable)
   local index = metatable.__index
   for _, from in ipairs { type(index) == "table" and index or {}, metatable } do
     for name, f in pairs(from) do
-      if type(f) == "function" and type(name) == "string" and not LEFT_OUT[name] and name:sub(1, 2) ~= "__" then
+      if type(f) == "function" and type(name) == "string" and not LEFT_OUT[name] and name:sub(1, 2) ~= "__"
+        and not is_for_modules(f) then
         calls[object .. ":" .. name] = function(...) return f(world[object], ...) end
       end
     end
