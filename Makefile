@@ -48,7 +48,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-gc hard-clang hard-run tsan tsan-run debian13 install uninstall clean help FORCE
-.PHONY: differential differential-files model-amx bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills fuzz embed embed-host spark
+.PHONY: differential differential-files model-amx bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills fuzz embed embed-host spark bench-amx
 .DELETE_ON_ERROR:
 
 ## make                  the library, build/libperigee.so
@@ -225,6 +225,10 @@ CPU := 0
 ## make model-amx        counts what the AMX kernels do for known encoders: the share of the peak expected, and measured if the CPU has AMX
 model-amx: $(SPECLIB)
 	PERIGEE_LIB="$(abspath $(SPECLIB))" $(LUAJIT) spec/support/model_amx.lua
+
+## make bench-amx        ten minutes on a CPU with AMX: peaks, kernels, encoders, selection, other libraries, into build/bench/amx.txt
+bench-amx: $(LIB) $(SPECLIB)
+	PERIGEE_LIB="$(abspath $(SPECLIB))" sh spec/support/bench_amx.sh build/bench/amx.txt $(CPU)
 
 ## make bench-kernels    every kernel of every ISA on the shapes of models, beside the figures of the run before; CPU=1 another core
 bench-kernels: $(LIB) $(SPECLIB)
