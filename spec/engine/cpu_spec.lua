@@ -85,9 +85,10 @@ describe("the CPU", function()
       return (engine.process({ PERIGEE_ISA = value }, ([[
         local ffi, pgee = require "ffi", require "perigee.ffi"
         ffi.cdef "long syscall(long, ...); int sigaltstack(const void *, void *);"
+        local memory = ffi.new "char[4096]"
         local function small_stack()
           local stack = ffi.new "struct { void *base; int flags; size_t bytes; }"
-          stack.base, stack.bytes = ffi.C.malloc(4096), 4096
+          stack.base, stack.bytes = memory, 4096
           return ffi.C.sigaltstack(stack, nil) == 0
         end
         local function tiles() -- ARCH_GET_XCOMP_PERM
@@ -95,7 +96,6 @@ describe("the CPU", function()
           assert(ffi.C.syscall(158, ffi.cast("long", 0x1022), bits) == 0)
           return tonumber(bits[0] / 2^18 %% 2)
         end
-        ffi.cdef "void *malloc(size_t);"
         local isa = ffi.new "int[1]"
         %s
         local reason = ffi.string(pgee.C.pgee_isa_reason(pgee.C.PGEE_AMX))
