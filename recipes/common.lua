@@ -18,12 +18,17 @@ local function need(name)
 end
 
 local argparse, perigee = need "argparse", need "perigee"
+local find = require "perigee.find"
 local json = require "perigee.json"
 local options = require "perigee.options"
 
 local common = {}
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
+local work = find.absolute "." .. "/"
+if here:sub(1, #work) == work then -- what is printed of the demo's files is short then, and can be copied
+  here = here:sub(#work + 1)
+end
 
 --- The folder of the recipes, and the one that it is in.
 common.here, common.top = here, here == "recipes" and "." or here:match "^(.*)/recipes$" or here .. "/.."

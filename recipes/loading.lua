@@ -21,7 +21,8 @@ end
 --- The demo's checkpoint, an error if it is not there.
 function loading.demo()
   if not exists(DEMO .. "/config.json") then
-    fail("there is no demo model in %s; `make demo` fetches it, or name a model", DEMO)
+    fail("no model is named, and the demo's is not in %s. Name the folder of a checkpoint, or run `make demo` in the source tree",
+      DEMO)
   end
   return DEMO
 end
@@ -39,7 +40,8 @@ end
 function loading.xlmr()
   local folder = common.top .. "/build/demo/multilingual-e5-small-xlmr"
   if not exists(folder .. "/config.json") then
-    fail("there is no model in %s; `make models` fetches it, or name a checkpoint", folder)
+    fail("no model is named, and there is none in %s. Name the folder of a checkpoint, or run `make models` in the source tree",
+      folder)
   end
   return folder
 end

@@ -4,6 +4,7 @@
 --   local find = dofile "/path/to/lua/perigee/find.lua"     -- or require "perigee.find"
 --   find.also "recipes"                                     -- other modules may lie in that folder
 --   find.path "perigee.tensor"                              -- "/path/to/lua/perigee/tensor.lua"; nil if there is no such module
+--   find.absolute "recipes"                                 -- "/path/to/recipes"
 local ffi = require "ffi"
 
 if type(package.loaded["perigee.find"]) == "table" then -- while it is loaded, something else is there
@@ -15,8 +16,8 @@ pcall(ffi.cdef, "void free(void *block);")
 
 local find = {}
 
--- The path from the root; as it is if there is nothing.
-local function absolute(path)
+--- The path from the root, without symbolic links; the path as it is if nothing is there.
+function find.absolute(path)
   local found = ffi.C.realpath(path, nil)
   if found == nil then
     return path
@@ -29,7 +30,7 @@ end
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
 
 --- The folder of perigee's folder, from the root.
-find.folder = absolute(here .. "/..")
+find.folder = find.absolute(here .. "/..")
 
 local folders = {}
 
@@ -53,7 +54,7 @@ end
 
 --- From now on modules whose name does not begin with "perigee" are looked for in this folder, too.
 function find.also(folder)
-  table.insert(folders, 1, absolute(folder))
+  table.insert(folders, 1, find.absolute(folder))
 end
 
 table.insert(package.loaders, 2, function(name) -- after what is loaded already, before package.path

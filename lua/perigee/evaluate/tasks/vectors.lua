@@ -13,7 +13,7 @@ local OPTIONS = {
   embed = { prompt = { "other", help = "A text that goes before each, or a prompt's name in the checkpoint" } },
   retrieval = {
     query_prompt = { "other", help = "What goes before each query: a text, or a prompt's name in the checkpoint" },
-    document_prompt = { "other", help = "The same for documents" },
+    document_prompt = { "other", help = "What goes before each document: a text, or a prompt's name in the checkpoint" },
   },
 }
 
