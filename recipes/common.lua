@@ -39,6 +39,27 @@ function common.fail(...)
 end
 local fail = common.fail
 
+-- A word as a shell reads it.
+local function quoted(word)
+  return word:find "^[%w%._/=+-]+$" and word or "'" .. word:gsub("'", [['\'']]) .. "'"
+end
+
+--- A command line for a shell that starts a recipe, by its name or, without one, the recipe that runs now. `perigee` sets
+-- arg.program, its own path, and arg.command, the command that was given.
+function common.command(recipe, words)
+  local line = {}
+  for i, word in ipairs(words) do
+    line[i] = quoted(word)
+  end
+  local start
+  if arg.program then
+    start = quoted(arg.program) .. " " .. (recipe or arg.command)
+  else
+    start = "luajit " .. quoted(recipe and ("%s/%s.lua"):format(here, recipe) or arg[0])
+  end
+  return start .. " " .. table.concat(line, " ")
+end
+
 ---- Options -----------------------------------------------------------------------------------------------------------
 
 -- How the text of an option becomes its value: (text, description, "--name") -> value, or an error. Texts that are no numbers
@@ -230,12 +251,13 @@ end
 --   model      what MODEL is, in words; nil if there is none. It is an argument, unless `add` adds it
 --   default    a function that gives MODEL's default path, with `said`, what that is in words; nil: there is none
 --   required   whether MODEL must be given
---   add        function(parser) that adds further arguments of argparse's
+--   add        function(parser, title) that adds further arguments of argparse's; title: the name that --help shows
 --   options    a list of names of shared options and of { name, description }
 -- Returns them by their names ("max_tokens" for --max-tokens), defaults filled in; args.given has the names of those that were
 -- given: { max_tokens = true }.
 function common.arguments(given)
-  local parser = argparse(given.name, given.description, given.epilog):help_max_width(110)
+  local title = arg.command and "perigee " .. arg.command or given.name
+  local parser = argparse(title, given.description, given.epilog):help_max_width(110)
   parser.error = on_error
   if given.model then
     local default = given.said and ". Default: " .. given.said or ""
@@ -245,7 +267,7 @@ function common.arguments(given)
     parser:option("--model", "The same as MODEL"):target "named_model":argname "<model>":overwrite(false)
   end
   if given.add then
-    given.add(parser)
+    given.add(parser, title)
   end
   local entries, order = described(given.options)
   for _, name in ipairs(order) do

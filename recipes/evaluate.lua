@@ -46,10 +46,10 @@ local function arguments()
   local args = common.arguments {
     name = "evaluate", description = "Judges a model in FP32 and INT8 on a labelled set.",
     model = "Folder of a Hugging Face checkpoint, or an artifact, which is judged by itself",
-    add = function(parser)
+    add = function(parser, name)
       parser:argument("words", "MODEL TASK FILE...: the model, what is asked of it ("
         .. table.concat(options.names(tasks.jobs), ", ") .. "), and the labelled set: a file, several, or a folder"):args "*"
-      parser:usage "Usage: evaluate [OPTION...] MODEL TASK FILE..."
+      parser:usage(("Usage: %s [OPTION...] MODEL TASK FILE..."):format(name))
     end,
     options = common.join({
       { "activations", {

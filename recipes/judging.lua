@@ -193,34 +193,21 @@ local function print_quality(d, m)
   end
 end
 
--- A word as a shell reads it.
-local function quoted(word)
-  return word:find "^[%w%._/=+-]+$" and word or "'" .. word:gsub("'", [['\'']]) .. "'"
-end
-
--- The command that was run, with an option that keeps the artifact.
-local function command_that_saves(artifact)
-  local words = { "luajit", quoted(arg[0]) }
-  for _, word in ipairs(arg) do
-    words[#words + 1] = quoted(word)
-  end
-  return table.concat(words, " ") .. " --save " .. artifact
-end
-
 -- Commands that one would run next.
 local function print_next(result, args)
-  local model, recipes = quoted(result.model), quoted(common.here)
-  local artifact = args.save and quoted(args.save) or "model.safetensors"
+  local artifact = args.save or "model.safetensors"
   local texts = args.calibration and args.calibration[1] or loading.CALIBRATION
   print "\nnext:"
   if not args.save then
-    print("  " .. command_that_saves(artifact))
+    local words = { unpack(arg) }
+    words[#words + 1], words[#words + 2] = "--save", artifact
+    print("  " .. common.command(nil, words))
   end
-  print(("  luajit %s/pipe.lua %s --lines < texts.txt"):format(recipes, artifact))
-  print(("  luajit %s/repl.lua %s --calibration %s"):format(recipes, model, quoted(texts)))
+  print("  " .. common.command("pipe", { artifact, "--lines" }) .. " < texts.txt")
+  print("  " .. common.command("repl", { result.model, "--calibration", texts }))
   if result.task ~= "fill-mask" then
-    local file = result.metric and quoted(result.metric.file) or "labelled.tsv"
-    print(("  luajit %s/evaluate.lua %s %s %s"):format(recipes, model, result.task, file))
+    local file = result.metric and result.metric.file or "labelled.tsv"
+    print("  " .. common.command("evaluate", { result.model, result.task, file }))
   end
 end
 

@@ -148,15 +148,15 @@ describe("an installed Perigee", function()
     for command in help:gmatch "\n  (%S+)" do
       local text, code = perigee(command .. " --help", link)
       assert.are.equal(0, code, text)
-      assert.matches("^Usage: ", text)
+      assert.matches("^Usage: perigee " .. command .. " ", text)
     end
     for given, mode in pairs {
       [""] = "static", ["--activations static"] = "static", ["--activations=dynamic"] = "dynamic",
-      ["--activations static --activations dynamic"] = "dynamic",
     } do
       local text, code = perigee(("quantize --samples 4 %s --seconds 0 --model %s"):format(given, embedder), link)
       assert.are.equal(0, code, text)
       assert.matches('activations = "' .. mode .. '"', text)
+      assert.matches("\n  " .. quote(folder .. "/a link") .. " pipe model.safetensors --lines < texts.txt\n", text, 1, true)
     end
     files.put(folder .. "/text", "a text\n")
     local text, code = perigee("pipe --quiet --lines --model " .. embedder .. " < " .. quote(folder .. "/text"), link)
@@ -168,6 +168,8 @@ describe("an installed Perigee", function()
     for arguments, why in pairs {
       train = "perigee: there is no command 'train'; `perigee --help` lists the commands\n",
       ["quantize --activations no"] = "perigee: --activations is 'no', expected static or dynamic\n",
+      ["quantize --activations static --activations=dynamic"] =
+        "perigee: --activations is given more than once, expected once\n",
       ["quantize --activations"] = "perigee: --activations is '', expected static or dynamic\n",
     } do
       assert.are.same({ why, 2 }, { perigee(arguments) })
