@@ -45,7 +45,7 @@ local function put(path, bytes)
     ok, why = ok and closed, why or failure
   end
   if not ok then
-    common.fail("cannot write '%s':%s", path, why:match "[^:]*$")
+    common.fail("cannot write '%s':%s", path, why:match ".*:(.*)")
   end
 end
 

@@ -76,19 +76,26 @@ function Encoder:gather(head, given, what, opts)
   return self:run(head, batch), batch
 end
 
---- The last hidden states, F32 [T][H]: the tokens of all inputs, one input after another, without padding. Second result: the
--- batch; input i has rows batch.starts[i - 1] + 1 to batch.starts[i], and batch.truncated lists inputs that were cut.
-function Encoder:hidden(given)
+-- The options of what is no task.
+local CUT = { truncation_side = inputs.OPTIONS.truncation_side }
+
+--- model:hidden(inputs, options): the last hidden states, F32 [T][H]: the tokens of all inputs, one input after another, without
+-- padding. Second result: the batch; input i has rows batch.starts[i - 1] + 1 to batch.starts[i], and batch.truncated lists
+-- inputs that were cut. Options: truncation_side, where a long text is cut off: "right" (its end) or "left"; by default as the
+-- tokenizer's files say.
+function Encoder:hidden(given, opts)
   raise(options.method, self, "hidden")
-  local gathered, batch = raise(self.gather, self, "hidden", given, "hidden")
+  local read = raise(options.read, opts, CUT, "hidden")
+  local gathered, batch = raise(self.gather, self, "hidden", given, "hidden", read)
   return gathered.hidden, batch
 end
 
---- The hidden states of every layer, a list of tensors [T][H]: the embeddings first, then the layers' outputs. Second result:
--- the batch.
-function Encoder:layers(given)
+--- model:layers(inputs, options): the hidden states of every layer, a list of tensors [T][H]: the embeddings first, then the
+-- layers' outputs. Second result: the batch. Options: truncation_side, as of hidden.
+function Encoder:layers(given, opts)
   raise(options.method, self, "layers")
-  local gathered, batch = raise(self.gather, self, "layers", given, "layers")
+  local read = raise(options.read, opts, CUT, "layers")
+  local gathered, batch = raise(self.gather, self, "layers", given, "layers", read)
   local layers = {}
   repeat
     layers[#layers + 1] = gathered["layer " .. #layers]
@@ -163,11 +170,13 @@ function Encoder:tokenizer()
   return own
 end
 
---- How a text, or a pair, is cut into tokens: { ids =, types =, pieces =, offsets =, dropped = how many the limit cut off }.
-function Encoder:tokens(text, pair)
+--- model:tokens(text, pair, options): how a text, or a pair, is cut into tokens: { ids =, types =, pieces =, offsets =, dropped =
+-- how many the limit cut off }. pair: nil for none. Options: truncation_side, as of hidden.
+function Encoder:tokens(text, pair, opts)
   raise(options.method, self, "tokens")
+  local read = raise(options.read, opts, CUT, "tokens")
   local own = raise(self.model.tokenizer, self.model)
-  local encoded = raise(own.encode, own, text, pair, { max_tokens = self.model.limit })
+  local encoded = raise(own.encode, own, text, pair, { max_tokens = self.model.limit, truncation_side = read.truncation_side })
   encoded.pieces = {}
   for i, id in ipairs(encoded.ids) do
     encoded.pieces[i] = own:piece(id)

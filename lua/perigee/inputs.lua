@@ -297,8 +297,14 @@ function inputs.options(own)
   return own
 end
 
---- `how`, what a task says of its batch, with what the user's options say of long texts.
-function inputs.how(read, how)
+--- `how`, what a task says of its batch, with what the user's options say of long texts. An error if these say what windows have
+-- in common, and there are none.
+function inputs.how(read, how, task)
+  local long = read.long or how.forms and how.forms[1] == "question" and "windows" or "truncate"
+  if read.stride and long ~= "windows" then
+    error(('%s: stride is what two windows have in common, but long is "%s"; give long = "windows", or leave stride out'):format(
+      task, long), 0)
+  end
   for name in pairs(inputs.OPTIONS) do
     how[name] = read[name]
   end

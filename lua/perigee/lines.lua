@@ -22,7 +22,7 @@ local function open(_, path)
   end
   local file, reason = io.open(path, "rb")
   if not file then
-    error(("lines: cannot open '%s': %s"):format(path, reason:match "[^:]*$":gsub("^ ", "")), pgee.blame())
+    error(("lines: cannot open '%s': %s"):format(path, reason:sub(#path + 3)), pgee.blame())
   end
   local text, at, first = "", 1, true
 

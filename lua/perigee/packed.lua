@@ -158,9 +158,14 @@ function methods.release(w)
   class.release(w)
 end
 
-local function views(h)
-  check(C.pgee_packed_read(h, out_scales, out_sums, nil), 2)
-  return tensor.wrap(out_scales[0]), tensor.wrap(out_sums[0])
+local function scales_of(h)
+  check(C.pgee_packed_read(h, out_scales, nil, nil), 2)
+  return tensor.wrap(out_scales[0])
+end
+
+local function sums_of(h)
+  check(C.pgee_packed_read(h, nil, out_sums, nil), 2)
+  return tensor.wrap(out_sums[0])
 end
 
 local function dtype_of(h)
@@ -172,8 +177,8 @@ local properties = {
   K = function(h) return tonumber(C.pgee_packed_K(h)) end,
   bytes = function(h) return tonumber(C.pgee_packed_bytes(h)) end,
   dtype = dtype_of,
-  scales = function(h) return dtype_of(h) == "s8" and views(h) or nil end,
-  sums = function(h) return dtype_of(h) == "s8" and select(2, views(h)) or nil end,
+  scales = function(h) return dtype_of(h) == "s8" and scales_of(h) or nil end,
+  sums = function(h) return dtype_of(h) == "s8" and sums_of(h) or nil end,
 }
 
 class = pgee.class("packed weight", "pgee_packed", "pgee_packed_free", {

@@ -100,12 +100,19 @@ local function make_runners(q, heads)
   return runners
 end
 
--- Errors if something is to be static and nothing is known of what it sees.
+local function no_smoothing(alpha)
+  error(("quantize: alpha is %g, but smoothing needs statistics: give stats = model:calibrate(texts), or leave alpha out"):format(
+    alpha), 0)
+end
+
+-- Errors if something is to be static or smoothed and nothing is known of what it sees. A default alpha waits for statistics.
 local function check_statistics(q, new)
   for _, site in ipairs(q.stats and {} or measure.sites(q)) do
     local own = settings.of(new, site)
     if own.activations == "static" and not own.skip then
       error("quantize: static activations need statistics: stats = model:calibrate(texts)", 0)
+    elseif own.alpha and own.alpha ~= settings.ALPHA[own.activations] and not own.skip then
+      no_smoothing(own.alpha)
     end
   end
 end
@@ -376,6 +383,8 @@ function quantized.new(model, given)
   local new = settings.new(chosen, 0)
   if type(stats) ~= "nil" and (type(stats) ~= "table" or type(stats.site) ~= "function") then
     error("quantize: stats is " .. pgee.describe(stats) .. ", expected what model:calibrate returns", 0)
+  elseif stats == nil and new.activations ~= "static" and type(chosen.alpha) == "number" then
+    no_smoothing(chosen.alpha)
   end
   local q = object {
     model = model, stats = stats, settings = new, memo = Memo.new(), runners = {}, choices = {}, history = {}, measured = {},

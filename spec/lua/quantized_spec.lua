@@ -94,6 +94,10 @@ describe("quantize", function()
   it("refuses what it cannot do", function()
     for _, case in ipairs {
       { {}, "static activations need statistics" },
+      { { activations = "dynamic", alpha = 0.5 }, "quantize: alpha is 0.5, but smoothing needs statistics: give stats = " },
+      { { activations = "dynamic", alpha = require("perigee.settings").ALPHA.dynamic }, "but smoothing needs statistics" },
+      { { activations = "dynamic", alpha = { ["*"] = 0.5 } }, "quantize: alpha is 0.5, but smoothing needs statistics" },
+      { { activations = "dynamic", sites = { ["*.0.*"] = { alpha = 0.5 } } }, "quantize: alpha is 0.5, but smoothing needs" },
       { { stats = 7 }, "stats is 7, expected what model:calibrate returns" },
       { { stats = { sites = {} } }, "stats is a table, expected what model:calibrate returns" },
       { { stats = stats, alpha = 1.5 }, "alpha is 1.5, expected a number from 0 to 1" },

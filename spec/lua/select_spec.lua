@@ -1,6 +1,7 @@
 -- Selection: who is chosen, what is remembered, and what a broken memory does. Bits are spec/golden's.
 local ffi = require "ffi"
 local files = require "spec.support.files"
+local live = require "spec.support.live"
 local json = require "perigee.json"
 local models = require "spec.support.models"
 local packed = require "perigee.packed"
@@ -170,7 +171,8 @@ describe("selection", function()
   end)
 
   check("times real kernels", function()
-    local gain = selection.time({ weights[1], weights[3] }, 16)
+    local gain
+    assert.are.equal(0, (live.during(function() gain = selection.time({ weights[1], weights[3] }, 16) end)))
     assert.is_true(gain > 0 and gain < math.huge)
   end)
 

@@ -92,11 +92,11 @@ describe("a long text", function()
   -- Runs of each task over LONG: name of the checkpoint, function of (model, options).
   local TASKS = {
     embed = { "sentence", function(m, o)
-      return m:embed(LONG, { prompt = false, long = o.long, truncation_side = o.truncation_side })
+      return m:embed(LONG, { prompt = false, long = o.long, stride = o.stride, truncation_side = o.truncation_side })
     end },
     classify = { "nli", function(m, o) return m:classify(LONG, o) end },
     zeroshot = { "nli", function(m, o)
-      return m:zeroshot(LONG, { labels = { "water" }, long = o.long, truncation_side = o.truncation_side })
+      return m:zeroshot(LONG, { labels = { "water" }, long = o.long, stride = o.stride, truncation_side = o.truncation_side })
     end },
     rerank = { "cross", function(m, o) return m:rerank("the water", { LONG }, o) end },
     qa = { "qa", function(m, o) return m:qa({ question = "what?", context = LONG }, o) end },
@@ -133,6 +133,35 @@ describe("a long text", function()
         failure(run[2], model, { long = "truncate", truncation_side = "up" }), 1, true)
     end)
   end
+
+  it("has a stride only in windows", function()
+    for task, run in pairs(TASKS) do
+      for _, long in ipairs { "truncate", "error" } do
+        local message = ('%s: stride is what two windows have in common, but long is "%s"; give long = "windows"'):format(
+          task, long)
+        assert.matches(message, failure(run[2], load(run[1]), { long = long, stride = 4 }), 1, true)
+      end
+    end
+    assert.matches('classify: stride is what two windows have in common, but long is "truncate"',
+      failure(perigee.tasks.classify.run, load "nli", TEXT, { stride = 4 }), 1, true)
+  end)
+
+  it("is cut off on either side for hidden states and tokens, too", function()
+    local model = load "nli"
+    local whole = model:tokenizer():encode(LONG).ids
+    local left = whole[1] .. " " .. table.concat(whole, " ", #whole - 38)
+    for _, name in ipairs { "hidden", "layers" } do
+      local _, batch = model[name](model, LONG, { truncation_side = "left" })
+      assert.are.equal(left, ids_of(batch))
+      _, batch = model[name](model, LONG)
+      assert.are.equal(table.concat(whole, " ", 1, 39) .. " " .. whole[#whole], ids_of(batch))
+      assert.matches(name .. ": truncation_side is 1, expected one of left, right",
+        failure(model[name], model, LONG, { truncation_side = 1 }), 1, true)
+    end
+    assert.are.equal(left, table.concat(model:tokens(LONG, nil, { truncation_side = "left" }).ids, " "))
+    assert.matches("tokens has no option side, only truncation_side",
+      failure(model.tokens, model, LONG, nil, { side = "left" }), 1, true)
+  end)
 
   it("of one text loses its beginning if it is cut off on the left", function()
     local model = load "nli"

@@ -119,11 +119,11 @@ end
 
 ---- Timing ------------------------------------------------------------------------------------------------------------
 
--- One pass over the weights by one kernel.
-local function runner(weights, x, y, kernel)
+-- One pass over the weights, which have these scales, by one kernel.
+local function runner(weights, scales, x, y, kernel)
   local all, code = {}, nil
   for i, w in ipairs(weights) do
-    code, all[i] = operator.args("linear", { x = x, w = w, scale = w.scales, zero = 128, kernel = kernel, y = y })
+    code, all[i] = operator.args("linear", { x = x, w = w, scale = scales[i], zero = 128, kernel = kernel, y = y })
   end
   return function()
     for i = 1, #all do
@@ -138,9 +138,15 @@ function selection.time(weights, tokens)
   local x, y = tensor.new("U8", { tokens, weights[1].K }), tensor.new("F32", { tokens, weights[1].N })
   local to, stride = x:pointer()
   ffi.fill(to, tokens * stride, 0x55)
-  local times = bench.time({ runner(weights, x, y, "auto"), runner(weights, x, y, "onednn") }, { rounds = ROUNDS, seconds = 0 })
-  x:release()
-  y:release()
+  local scales = {}
+  for i, w in ipairs(weights) do
+    scales[i] = w.scales
+  end
+  local times = bench.time({ runner(weights, scales, x, y, "auto"), runner(weights, scales, x, y, "onednn") },
+    { rounds = ROUNDS, seconds = 0 })
+  for _, t in ipairs { x, y, unpack(scales) } do
+    t:release()
+  end
   local ours, theirs = times[1], times[2]
   return math.min(ours.min / theirs.min, ours.median / theirs.median)
 end

@@ -105,7 +105,7 @@ classify.options = inputs.options {
 function classify.run(encoder, given, opts)
   options.method(encoder, "classify")
   local read = options.read(opts, classify.options, "classify")
-  local list, batch = classify.logits(encoder, given, "classify", inputs.how(read, { forms = classify.forms }))
+  local list, batch = classify.logits(encoder, given, "classify", inputs.how(read, { forms = classify.forms }, "classify"))
   local config = encoder.model.config
   local apply = apply_of(config, read.apply)
   for i, logits in ipairs(list) do

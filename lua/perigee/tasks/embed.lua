@@ -154,7 +154,7 @@ function embed.run(encoder, given, opts)
   local read = options.read(opts, embed.options, "embed")
   local model = encoder.model
   local pooling, prompt = model:pooling(), prompt_of(model, read.prompt, "embed", "SentenceTransformer")
-  local batch = inputs.batch(model, given, "embed", inputs.how(read, { forms = embed.forms, prompt = prompt }))
+  local batch = inputs.batch(model, given, "embed", inputs.how(read, { forms = embed.forms, prompt = prompt }, "embed"))
   local parts = prompt and pooling.skip_prompt and pool_rest(encoder, batch, pooling.modes, tokens_of(model, prompt))
     or pool_all(encoder, batch, pooling.modes)
   local all = vectors.finish(join(vectors.side_by_side(parts), batch), pooling, read.dimensions)

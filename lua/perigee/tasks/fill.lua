@@ -164,7 +164,7 @@ function fill.run(encoder, given, opts)
     error("fill: the tokenizer has no mask token", 0)
   end
   local targets = tokens_of(tokenizer, read.targets, V)
-  local batch = inputs.batch(model, given, "fill", inputs.how(read, { forms = fill.forms, keep = true }))
+  local batch = inputs.batch(model, given, "fill", inputs.how(read, { forms = fill.forms, keep = true }, "fill"))
   local marks, rows, list = find_masks(batch, tokenizer), {}, {}
   for i, mark in ipairs(marks) do
     rows[i] = mark.token

@@ -237,7 +237,7 @@ function ner.run(encoder, given, opts)
   local words = { aggregation = read.aggregation, ignore_labels = read.ignore_labels, threshold = read.threshold }
   read.ignore_labels, read.aggregation = ignored_of(read.ignore_labels), read.aggregation or "simple"
   local model = encoder.model
-  local batch = inputs.batch(model, given, "ner", inputs.how(read, { forms = ner.forms, keep = true }))
+  local batch = inputs.batch(model, given, "ner", inputs.how(read, { forms = ner.forms, keep = true }, "ner"))
   for _, part in ipairs(batch.parts) do
     if part.encoding.list then
       check_words(words)

@@ -173,7 +173,7 @@ end
 function qa.run(encoder, given, opts)
   options.method(encoder, "qa")
   local read = options.read(opts, qa.options, "qa")
-  local parts, batch = encoder:gather("qa", given, "qa", inputs.how(read, { forms = qa.forms, keep = true }))
+  local parts, batch = encoder:gather("qa", given, "qa", inputs.how(read, { forms = qa.forms, keep = true }, "qa"))
   local list, logits = {}, parts.spans:numbers(batch.T, 2)
   for input, first, last in batch:groups() do
     list[input] = answers(batch, logits, first, last, read)

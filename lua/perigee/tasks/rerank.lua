@@ -117,7 +117,7 @@ function rerank.many(encoder, list, opts)
   local parts, batch = encoder:gather("classify", all, "rerank", inputs.how(read, {
     name = function(i) return all[i].where end, cut = read.long == "windows" and "second" or nil,
     prompt = prompt_of(encoder.model, read.prompt, "rerank", "CrossEncoder"),
-  }))
+  }, "rerank"))
   for i = 1, #list do
     ranked[i] = {}
   end

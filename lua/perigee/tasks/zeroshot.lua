@@ -131,7 +131,7 @@ function zeroshot.run(encoder, given, opts)
       return ("zeroshot: input %d, label %d"):format(math.floor((i - 1) / #read.labels) + 1, (i - 1) % #read.labels + 1)
     end,
     cut = "first",
-  }))
+  }, "zeroshot"))
   for _, report in ipairs { batch.truncated, batch.windows } do
     for _, entry in ipairs(report) do
       entry.input, entry.label = math.floor((entry.input - 1) / #read.labels) + 1, (entry.input - 1) % #read.labels + 1
