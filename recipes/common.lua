@@ -243,7 +243,8 @@ end
 -- argparse's messages as one line.
 local function on_error(_, message)
   message = message:gsub("\n", ". "):gsub("Did you mean one of these: ('[^']*')%?", "Did you mean %1?")
-  fail("%s; --help lists the options", (message:gsub("%.%. ", ". ")))
+  message = message:gsub("%.%. ", ". ")
+  fail("%s%s --help lists the options", message, message:find "%?$" and "" or ";")
 end
 
 --- The arguments of a recipe, read from the command line. given:

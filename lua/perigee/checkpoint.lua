@@ -283,7 +283,7 @@ function M.open(dir)
   check_folder(dir)
   local _, why = json.text(dir)
   if not json.exists(dir) then
-    fail("%s", why)
+    fail("%s. Expected the folder of a checkpoint on this machine: nothing is downloaded", why)
   elseif not why then
     fail("'%s' is a file, expected the folder of a checkpoint", dir)
   end

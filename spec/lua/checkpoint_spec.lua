@@ -59,7 +59,8 @@ describe("perigee.checkpoint", function()
     end)
 
     it("nothing that is no checkpoint", function()
-      assert.equal("cannot open '/nowhere': No such file or directory", failure(function() checkpoint.open "/nowhere" end))
+      assert.equal("cannot open '/nowhere': No such file or directory. Expected the folder of a checkpoint on this "
+        .. "machine: nothing is downloaded", failure(function() checkpoint.open "/nowhere" end))
       assert.equal("'DIR' is a file, expected the folder of a checkpoint",
         failure(function() checkpoint.open(files.write "x") end))
       assert.equal("'DIR' is not a checkpoint: it has no config.json. Expected: config.json, model.safetensors (or its shards "
