@@ -124,6 +124,7 @@ lint:
 	@sh .ci/deps lint embed
 	luacheck --quiet $(LUA_FILES)
 	sh .ci/floats lua recipes
+	! grep -rInE '^(<<<<<<<|>>>>>>>) ' Makefile *.md .ci engine kernels lua recipes spec # of a conflict that was not resolved
 	build/ruff/ruff check --quiet --no-cache --config .ci/ruff.toml kernels recipes spec
 	@echo clang-format; sh .ci/format $(C_FILES)
 	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance \
