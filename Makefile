@@ -14,9 +14,12 @@ ISA_avxvnni    := $(ISA_avx2) -mavxvnni
 ISA_avx512vnni := $(ISA_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
 ISA_amx        := $(ISA_avx512vnni) -mamx-tile -mamx-int8
 
+# Other CPUs than x86-64 run the portable reference: the files of these instruction sets are left out, and so is oneDNN.
+X86 := $(findstring x86_64,$(shell $(CC) -dumpmachine))
+
 # oneDNN 3: what .ci/deps unpacked, else what the system has, by its SONAME (Debian's is libdnnl.so.3.6). The library is opened on
 # first use, never linked.
-ONEDNN := $(firstword $(wildcard build/deps/onednn/include/oneapi/dnnl/dnnl.h /usr/include/oneapi/dnnl/dnnl.h))
+ONEDNN := $(and $(X86),$(firstword $(wildcard build/deps/onednn/include/oneapi/dnnl/dnnl.h /usr/include/oneapi/dnnl/dnnl.h)))
 ifneq ($(filter build/%,$(ONEDNN)),)
 DEFS_onednn := -isystem build/deps/onednn/include -DPGEE_HAVE_ONEDNN -DPGEE_ONEDNN_PATH='"$(abspath build/deps/onednn/lib/libdnnl.so.3)"'
 else ifneq ($(ONEDNN),)
@@ -32,8 +35,9 @@ FLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -ffp-contract=off -fPIC -fvisibility=h
 SHARED := -shared -Wl,-z,nodelete $(if $(findstring -fsanitize,$(CFLAGS)),,-Wl,-z,defs)
 LIBS  := -ldl -lpthread -lm
 
-SOURCES := $(wildcard engine/*.c engine/tokenizer/*.c kernels/*.c kernels/*/*.c)
-SUPPORT := $(filter-out spec/support/hard_% spec/fuzz/main.c,$(wildcard spec/support/*.c spec/fuzz/*.c))
+SOURCES := $(filter-out $(if $(X86),,$(foreach isa,avx2 avxvnni avx512vnni amx,%/$(isa).c)),\
+  $(wildcard engine/*.c engine/tokenizer/*.c kernels/*.c kernels/*/*.c))
+SUPPORT := $(filter-out spec/support/hard_% spec/fuzz/main.c $(if $(X86),,%/bench_kernels.c),$(wildcard spec/support/*.c spec/fuzz/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/obj/%.o)
 SPECOBJ := $(SUPPORT:%.c=$(BUILD)/obj/%.o)
 HARDOBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard spec/support/hard_*.c))
@@ -48,7 +52,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-gc hard-clang hard-run tsan tsan-run debian13 install uninstall clean help FORCE
-.PHONY: differential differential-files model-amx bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills fuzz embed embed-host spark bench-amx
+.PHONY: portable differential differential-files model-amx bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills fuzz embed embed-host spark bench-amx
 .DELETE_ON_ERROR:
 
 ## make                  the library, build/libperigee.so
@@ -205,6 +209,16 @@ $(EXACT): exact-%:
 	@sh .ci/deps lint
 	@$(MAKE_ALL) CC=$(word 1,$(subst -, ,$*)) OPT=-$(word 2,$(subst -, ,$*)) BUILD=build/exact/$* lib
 	PERIGEE_LIB="$(abspath build/exact/$*/libperigee.so)" PERIGEE_CACHE="$(abspath build/cache)" $(LUAJIT) spec/golden/exact.lua
+
+## make portable         cross-compiles for AArch64; runs kernel and golden specs under qemu: the digests are those of x86-64
+AARCH64 := build/portable
+portable:
+	@sh .ci/deps portable
+	@sh .ci/fetch arm64 $(AARCH64)/root
+	@$(MAKE_ALL) CC=aarch64-linux-gnu-gcc CFLAGS=-Werror BUILD=$(AARCH64) lib speclib
+	sh spec/support/aarch64.sh $(AARCH64) luajit spec/golden/exact.lua
+	PERIGEE_HARD=1 sh spec/support/aarch64.sh $(AARCH64) busted $(BUSTED_FLAGS) spec/kernels \
+	  $(addprefix spec/golden/,compare_spec.lua models_spec.lua heads_spec.lua cases_spec.lua)
 
 ## make kills            killed 200 times: recipes/pipe.lua, which ends complete and nothing twice; saving, which leaves old or new; KILLS=50 fewer
 KILLS := 200

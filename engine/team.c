@@ -34,21 +34,37 @@
 enum { SPINS = 400, SPINS_CROWDED = 20 };
 enum { STACK_BYTES = 1 << 20 };
 
-/* ---- MXCSR -------------------------------------------------------------------------------------------------------- */
+/* ---- The floating-point environment ------------------------------------------------------------------------------- */
 
-#ifdef __x86_64__
-unsigned float_default(void) {
-  unsigned before = __builtin_ia32_stmxcsr();
-  __builtin_ia32_ldmxcsr(0x1f80);
-  return before;
-}
-void float_restore(unsigned state) { __builtin_ia32_ldmxcsr(state); }
+/* The register that holds the rounding mode and the treatment of denormals, and its value at the start of a process. */
+#if defined __x86_64__
+enum { FLOAT_DEFAULT = 0x1f80 }; /* MXCSR: round to nearest, denormals kept, exceptions masked */
+static unsigned read_state(void) { return __builtin_ia32_stmxcsr(); }
+static void write_state(unsigned state) { __builtin_ia32_ldmxcsr(state); }
 static void relax(void) { __builtin_ia32_pause(); }
+#elif defined __aarch64__
+enum { FLOAT_DEFAULT = 0 }; /* FPCR */
+static unsigned read_state(void) {
+  uint64_t state;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(state));
+  return (unsigned)state;
+}
+static void write_state(unsigned state) { __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)state)); }
+static void relax(void) { __asm__ volatile("yield"); }
 #else
-unsigned float_default(void) { return 0; }
-void float_restore(unsigned state) { (void)state; }
+enum { FLOAT_DEFAULT = 0 };
+static unsigned read_state(void) { return 0; }
+static void write_state(unsigned state) { (void)state; }
 static void relax(void) {}
 #endif
+
+unsigned float_default(void) {
+  unsigned before = read_state();
+  write_state(FLOAT_DEFAULT);
+  return before;
+}
+
+void float_restore(unsigned state) { write_state(state); }
 
 /* ---- Gates -------------------------------------------------------------------------------------------------------- */
 

@@ -32,6 +32,7 @@ static const kernels table[PGEE_ISAS] = {
             .unit = unit_ref,
             .minmax = minmax_ref,
         },
+#ifdef __x86_64__
     [PGEE_AVX2] =
         {
             .isa = PGEE_AVX2,
@@ -124,6 +125,7 @@ static const kernels table[PGEE_ISAS] = {
             .unit = unit_avx512vnni,
             .minmax = minmax_avx512vnni,
         },
+#endif
     /* The model runs on any CPU, and so do the reference's kernels. */
     [PGEE_AMX_MODEL] =
         {

@@ -93,7 +93,7 @@ describe("the digest", function()
       new(t)
     end
     new(tensor.from { { 0 } })
-    new(tensor.from { { -0.0 } })
+    new(tensor.from { { 1 / -math.huge } }) -- minus zero: LuaJIT on AArch64 reads the literal -0.0 as the integer 0
     new(tensor.from { 0 })
     new(tensor.from({ 0 }, "I32"))
     new(tensor.from({ 1, 2, 3 }, "U8"))

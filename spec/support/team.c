@@ -119,6 +119,20 @@ int spec_share(int threads, int64_t n, int64_t *ranges) {
 
 /* ---- What a thread finds and leaves ------------------------------------------------------------------------------- */
 
+/* States of the floating-point environment: default, round toward zero, flush denormals, round down. */
+enum { FLOAT_STATES = 4 };
+#ifdef __x86_64__
+static const unsigned float_states[FLOAT_STATES] = {0x1f80, 0x7f80, 0x9fc0, 0x3f80}; /* MXCSR */
+static unsigned float_state(void) { return __builtin_ia32_stmxcsr() & 0xffc0u; }
+#else
+static const unsigned float_states[FLOAT_STATES] = {0, 3u << 22, 1u << 24, 2u << 22}; /* AArch64's FPCR */
+static unsigned float_state(void) {
+  unsigned state = float_default();
+  float_restore(state);
+  return state & 7u << 22;
+}
+#endif
+
 typedef struct found {
   unsigned state[MAX_THREADS];
   int blocked[MAX_THREADS]; /* SIGINT is */
@@ -128,22 +142,22 @@ static void look(void *work, const context *c) {
   found *f = work;
   sigset_t mask;
   pthread_sigmask(SIG_SETMASK, NULL, &mask);
-  f->state[c->thread] = __builtin_ia32_stmxcsr() & 0xffc0u;
+  f->state[c->thread] = float_state();
   f->blocked[c->thread] = sigismember(&mask, SIGINT);
 }
 
-/* With MXCSR at `state` on the calling thread: 0 if all threads of a phase had the default, the caller got its own back, and only
- * workers block signals. */
-SHOWN int spec_float_state(int threads, unsigned state);
-int spec_float_state(int threads, unsigned state) {
+/* The caller runs a phase in float_states[state]. Returns 0 if all threads of the phase had the default state, the caller got its
+ * own state back, and only workers block signals. */
+SHOWN int spec_float_state(int threads, int state);
+int spec_float_state(int threads, int state) {
   found f;
-  unsigned before = __builtin_ia32_stmxcsr();
-  __builtin_ia32_ldmxcsr(state);
+  unsigned before = float_default();
+  float_restore(float_states[state]);
   int bad = team_run(look, &f, threads, NULL, NULL, 0) != PGEE_OK;
-  bad |= (__builtin_ia32_stmxcsr() & 0xffc0u) != (state & 0xffc0u);
-  __builtin_ia32_ldmxcsr(before);
+  bad |= float_state() != float_states[state];
+  float_restore(before);
   for (int i = 0; i < threads; i++)
-    bad |= f.state[i] != 0x1f80u || f.blocked[i] != (i > 0);
+    bad |= f.state[i] != float_states[0] || f.blocked[i] != (i > 0);
   return bad;
 }
 
