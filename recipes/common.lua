@@ -1,7 +1,8 @@
---- What the recipes share: their options and errors. loading.lua loads models and texts, judging.lua judges and prints.
+--- Options and errors that the recipes share. loading.lua loads models and texts, judging.lua compares models and prints.
 --
--- An option is described once, here if several recipes have it, as perigee.options describes those of tasks: a kind and more.
--- What a recipe does not refuse has an effect: a recipe says by refuse() which options have none in which mode.
+-- An option is described once, as perigee.options describes the options of tasks: a kind and more. The description is here if
+-- several recipes have the option. An option that a recipe accepts has an effect: if an option has no effect in a mode, the
+-- recipe calls refuse().
 
 -- A recipe that lacks what it needs ends with one line, not with a traceback.
 local function need(name)
@@ -150,7 +151,7 @@ function common.join(...)
   return all
 end
 
---- What an option is called on the command line: "--max-tokens" for max_tokens.
+--- The name of an option on the command line: "--max-tokens" for max_tokens.
 function common.flag(name)
   return "--" .. name:gsub("_", "-")
 end
@@ -185,7 +186,7 @@ function common.value(name, entry, texts)
     table.concat(texts, "', '"))
 end
 
--- What --help says about an option.
+-- The text of --help about an option.
 local function help_of(entry)
   local help, default = entry.help:match "^(.*)(%. Default: .*)$"
   if not help then
@@ -325,9 +326,9 @@ local function without_line(message)
   return path and (path:match "([^/]*)/[^/]*$" or folder) == folder and not rest:find "^attempt to " and rest or tostring(message)
 end
 
---- Runs a recipe; its errors end it with one line and the status `failed` (1). So does a full disk: what it prints may be all
--- that is kept. Otherwise the status is what f returns, 0 if that is nothing. With PERIGEE_TRACE in the environment an error says
--- where it was.
+--- Runs a recipe. Its errors end it with one line and the status `failed` (1). A full disk is such an error, because the
+-- printed text may be the only result. Without an error the status is the result of f, or 0 if f returns nothing. With
+-- PERIGEE_TRACE in the environment an error includes the traceback.
 function common.main(f, failed)
   local ok, result = xpcall(f, function(message)
     return os.getenv "PERIGEE_TRACE" and debug.traceback(message, 2) or without_line(message)

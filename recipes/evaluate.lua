@@ -1,5 +1,5 @@
 #!/usr/bin/env luajit
---- What quantizing costs: a model in FP32 and in INT8, static and dynamic, side by side on a labelled set.
+--- Compares a model in FP32 and in INT8, static and dynamic, on a labelled set: how much accuracy quantizing costs.
 --
 --   luajit recipes/evaluate.lua FOLDER classify dev.tsv --calibration train.tsv       (--help says all)
 --   luajit recipes/evaluate.lua FOLDER qa xquad.en.json --calibration squad.json --limit 200

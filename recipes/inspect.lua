@@ -1,5 +1,6 @@
 #!/usr/bin/env luajit
---- What is in an artifact: its model, settings, sites with alpha and scales, sizes and checksums; or what two have different.
+--- Prints an artifact's contents (model, settings, sites with alpha and scales, sizes and checksums), or the differences of two
+-- artifacts.
 --
 --   luajit recipes/inspect.lua MODEL [--diff OTHER] [--verify] [--tensors] [--json]
 --

@@ -1,4 +1,5 @@
---- How the recipes that quantize judge what came out, and how they print it. A recipe that you copy can do without it.
+--- Functions with which the recipes that quantize compare the INT8 model with the FP32 model, and print the results. A recipe
+-- that you copy works without them.
 local bench = require "perigee.bench"
 local common = require "common"
 local evaluate = require "perigee.evaluate"
@@ -15,8 +16,8 @@ local function seconds(text)
   return { "number", 0, 1e6, default = 1, help = text }
 end
 
---- The arguments of a recipe that judges: name, description and its own options; see common.arguments. default: a function of
--- loading.lua that gives the model without MODEL, and what it is in words.
+--- The arguments of a recipe that compares models. name, description, own (the recipe's own options): see common.arguments.
+-- default: a function of loading.lua that returns the model if MODEL is missing. said: the name of that model for --help.
 function judging.arguments(name, description, own, default, said)
   local args = common.arguments {
     name = name, description = description, model = "Folder of a Hugging Face checkpoint",
@@ -71,8 +72,8 @@ function judging.calibration(args)
   return loading.calibration(args, contents).texts
 end
 
---- What the model is judged by: a labelled set, whose `some` are up to 256 inputs to compare hidden states on; and whether its
--- labels mean something to this model.
+--- Returns the labelled set on which the model is evaluated, and whether the set's labels mean something to this model.
+-- set.some: up to 256 inputs of the set, on which hidden states are compared.
 function judging.evaluation(model, args)
   local path = args.eval or loading.PAIRS
   contents_of(path)

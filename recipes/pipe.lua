@@ -169,7 +169,7 @@ end
 
 local NAN = "\0\0\192\127"
 
--- An iterator over the lines' answers. What concerns the process, and no line, is an error here, before anything is written.
+-- An iterator over the lines' answers. An error of the process, not of a line, is raised here, before any output is written.
 -- state: lines, out and say, which are set once the output is open.
 local function stream(args, model, task, options, state)
   local function rows()
@@ -204,7 +204,8 @@ local function run(args, task, answers, out)
   return tally
 end
 
--- What is written must not be what is read: the input would be gone before it was read, or taken for the output of before.
+-- Refuses an output that is also the input: writing would erase the input before it was read, or --resume would take the input
+-- for earlier answers.
 local function check_output(args, fd)
   local input = pgee.stat(fd)
   local function is_input(file)
@@ -222,7 +223,7 @@ local function check_output(args, fd)
   end
 end
 
--- What shows how far it is, nil unless one of the two was asked for.
+-- Returns the function that reports progress.
 local function sayer(args, lines, out, size)
   local progress = meter(not args.quiet and args.progress)
   local function part()

@@ -30,7 +30,7 @@ common.main(function()
     common.refuse(args, { "samples" }, "without --calibration, which names the texts")
   end
 
-  -- The sitting begins with these lines, as if they had been typed.
+  -- The session begins with these lines, as if they had been typed.
   local load = args.strict_files and "model = perigee.load(%q, { strict = true })" or "model = perigee.load %q"
   local setup = { 'perigee = require "perigee"', load:format(pgee.absolute(args.model)) }
   if args.calibration then

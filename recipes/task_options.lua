@@ -1,11 +1,12 @@
---- The options of tasks on a command line: those that have a help text, under the same names (top_k is --top-k). What an option
--- takes may depend on the task, so values are read once the task is known.
+--- The options of tasks on a command line: those that have a help text, under the same names (top_k is --top-k). The values
+-- that an option accepts may depend on the task, so values are read once the task is known.
 local common = require "common"
 local options = require "perigee.options"
 
 local task_options = {}
 
--- What the tasks say about an option, each text once: "With embed: what ...; with rerank: what ...".
+-- The help text of an option, which names the tasks if they differ: "With embed: what ...; with rerank: what ...". Each text
+-- appears once.
 local function help_of(known, count)
   local parts = {}
   for _, said in ipairs(known.helps) do

@@ -10,8 +10,9 @@
 -- This library reads formats 1 and 2; 2 is of models with layers after their pooling, or whose vectors are cut. A newer one is
 -- refused by name; CHANGELOG.md says when an older one is no longer read.
 --
--- Damage. The header and every tensor of at most 64 KiB are checked against their checksums whenever a file is opened, all else
--- with { verify = true } or { copy = true }. What the metadata says is checked field by field (artifact/*.lua).
+-- Damage. Whenever a file is opened, the checksums of the header and of every tensor of at most 64 KiB are checked. The
+-- checksums of larger tensors are checked with { verify = true } or { copy = true }. Every field of the metadata is checked
+-- (artifact/*.lua).
 local build = require "perigee.artifact.plan"
 local Config = require "perigee.config"
 local Encoder = require "perigee.encoder"

@@ -26,7 +26,7 @@ end
 
 local int32s = ffi.typeof "int32_t[?]"
 
---- What may become of a long input.
+--- The values of the option `long`, which says what happens to an input that has too many tokens.
 Batch.LONG = { truncate = true, error = true, windows = true }
 
 --- Where a long text is cut off.

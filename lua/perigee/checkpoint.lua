@@ -6,9 +6,10 @@
 --   c:tensor "embeddings.word_embeddings.weight"
 --   c:pooling()  --> { modes = { "mean" }, normalize = true }
 --
--- Names of tensors are those of the bare encoder: a prefix such as "bert." is taken off, LayerNorm.gamma and beta are weight and
--- bias, buffers that hold no weights are not seen. All files are checked as far as they are read, and errors name the file. What
--- is for text alone (the tokenizer's files and the limits in them) is read, and checked, when it is first asked for.
+-- Tensors have the names that they have in an encoder without heads: a prefix such as "bert." is removed, LayerNorm.gamma and
+-- LayerNorm.beta become weight and bias, and buffers that hold no weights are left out. Each file is checked as far as it is
+-- read, and errors name the file. The files for texts (the tokenizer's files and the limits in them) are read and checked when
+-- they are first needed.
 local adapter = require "perigee.checkpoint.adapter"
 local Config = require "perigee.config"
 local definitions = require "perigee.definitions"
@@ -169,10 +170,11 @@ local function positive(values, key, path)
   return value < 2 ^ 31 and value or nil
 end
 
---- The most tokens of one input that the checkpoint provides for, as sentence-transformers has it: model_max_length of the
--- Transformer module's processor_kwargs, else its max_seq_length, else the smaller of tokenizer_config.json's model_max_length
--- (or the older max_len) and config.json's max_position_embeddings; nil if none of them says so. A model's positions limit it as
--- well.
+--- The max tokens of one input by the checkpoint's files; nil if no file gives a number. A model's positions limit an input as
+-- well. As in sentence-transformers, the first of these numbers counts:
+--   1. model_max_length of the Transformer module's processor_kwargs
+--   2. max_seq_length of the Transformer module
+--   3. the smaller of tokenizer_config.json's model_max_length (or the older max_len) and config.json's max_position_embeddings
 function Checkpoint:limit()
   local kwargs, path = self.sentence_config.processor_kwargs or {}, self.files.sentence_config
   local own = positive(kwargs, "model_max_length", path)

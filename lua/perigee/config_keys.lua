@@ -44,7 +44,7 @@ M.of = {
   sbert_ce_default_activation_function = { "obeyed", "rerank's activation" },
   is_causal = { "obeyed", "the default pooling" },
   tokenizer_class = { "obeyed", "the tokenizer" },
-  -- What a model of another kind would need.
+  -- Keys for models of another kind.
   is_decoder = { "refused", DECODER }, add_cross_attention = { "refused", DECODER }, is_encoder_decoder = { "refused", DECODER },
   cross_attention_hidden_size = { "refused", DECODER },
   pruned_heads = { "refused", "every layer has all of its heads; transformers 5 has no pruned heads" },
@@ -56,7 +56,7 @@ M.of = {
   -- What is said once.
   auto_map = { "listed", "code of the checkpoint's own is not run" },
   custom_pipelines = { "listed", "code of the checkpoint's own is not run" },
-  -- What has no effect on an answer.
+  -- Keys without effect on an answer.
   dtype = { "none", "weights are read in the type of the file; settings say how a model computes" },
   torch_dtype = { "none", "an older name of dtype" },
   chunk_size_feed_forward = { "none", "a row's result does not depend on the rows beside it" },

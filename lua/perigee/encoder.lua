@@ -142,8 +142,8 @@ function Encoder:qa(given, opts)
 end
 
 --- model:ner(texts, options): the entities in a text: a list of { label =, score =, text =, start =, end =, first =, last =,
--- first_byte =, last_byte = }, or a list of these. Of { words = { ... } } one tag a word. Second result: the batch. Options:
--- aggregation, ignore_labels, threshold, long; see tasks/ner.lua.
+-- first_byte =, last_byte = }, or a list of these lists for a list of texts. If an input is { words = { ... } }, its answer is
+-- one tag for each word. Second result: the batch. Options: aggregation, ignore_labels, threshold, long; see tasks/ner.lua.
 function Encoder:ner(given, opts)
   local answer, batch = raise(tasks.ner.run, self, given, opts)
   return answer, batch

@@ -54,9 +54,9 @@ function evaluate.read(paths, given)
   return set
 end
 
---- sample(from, count, without, single): up to `count` inputs of a set to calibrate on, evenly over it. without: a set that the
--- model is judged by, whose inputs are left out, or nil. single: pairs as two texts, which is what a model of vectors is given.
--- Returns a list, which model:calibrate takes; an error if nothing is left.
+--- sample(from, count, without, single): takes up to `count` inputs of the set `from` for calibration, evenly spaced. without:
+-- a set whose inputs are left out, because the model is evaluated on it; or nil. single: each pair becomes two texts, which is
+-- the input of an embedding model. Returns a list for model:calibrate. If no input is left, that is an error.
 function evaluate.sample(from, count, without, single)
   raise(check_sample, "sample", from, without, single)
   raise(options.given, count, "evaluate.sample: count", "an integer of at least 1")
@@ -230,12 +230,17 @@ end
 
 --- Runs models over a set and compares them with the first. list: { { name, model }... }. Returns a table that prints itself:
 --   task, n (items), units (what was run), form, files, skipped
---   runs   of each model: name, seconds, per_second (units), scores = list of { metric =, value = 0 to 1 (correlations -1 to 1),
---          difference = from the first model's, interval = { low, high } of the difference }, changed = how many answers differ
---          from the first model's, or distance = their mean distance, if they are numbers
--- and second the answers of each. options: task (by default what set and model suggest: classify, pairs, regression, embed, qa,
--- ner, retrieval, rerank, zeroshot), resamples (1000; 0: no intervals), seed (1), level (0.95) of the intervals, chunk (units run
--- at once: 64), progress, and those of the task: tasks.lua.
+--   runs   of each model: name, seconds, per_second (units), scores = list of { metric =, value = 0 to 1 (correlations -1 to
+--          1), difference = from the first model's, interval = { low, high } of the difference }, changed = how many answers
+--          differ from the first model's, or, if answers are numbers, distance = their mean distance from the first model's
+-- Second result: the answers of each model. Options:
+--   task        classify, pairs, regression, embed, qa, ner, retrieval, rerank or zeroshot; default: the one for this set and
+--               model
+--   resamples   default 1000; 0: no intervals
+--   seed        default 1
+--   level       of the intervals, default 0.95
+--   chunk       units run at once, default 64
+--   progress, and the options of the task (evaluate/tasks.lua)
 function evaluate.compare(list, set, given)
   local result, answers = raise(compare, list, set, given, "compare")
   return result, answers

@@ -128,8 +128,8 @@ local KINDS = {
   [12] = "a socket",
 }
 
---- What a path leads to, or what a file descriptor is: { kind = "a directory", regular = false, bytes = 4096, id = "..." }. Equal
--- ids mean the same file. nil if the system does not say; the second result is true if nothing has that path.
+--- Describes a path or a file descriptor: { kind = "a directory", regular = false, bytes = 4096, id = "..." }. Equal ids mean
+-- the same file. Returns nil if the system call fails; then the second result is true if nothing has that path.
 function M.stat(file)
   local HERE, EMPTY_PATH, BASIC = -100, 0x1000, 0x7ff
   local ENOENT, ENOTDIR = 2, 20
@@ -170,8 +170,9 @@ function M.is_own(info)
   return false
 end
 
---- The level by which a function gives error to blame the line that called these modules: the innermost one outside of them. 0,
--- nobody, if these modules called a function in protected mode on the way: they catch the error and say more, or raise it again.
+--- The level to give to Lua's error function, so that the error names the innermost line outside of these modules. 0 (the error
+-- names no line) if these modules called a function in protected mode on the way: the modules catch such an error and extend it
+-- or raise it again.
 function M.blame()
   for level = 2, math.huge do
     local frame = debug.getinfo(level, "Sf")
@@ -207,12 +208,14 @@ end
 
 -- ---- Floats ---------------------------------------------------------------------------------------------------------------
 --
--- LuaJIT keeps a value's type in the bits of a NaN, and the FFI loads a float or a double as it is. So a NaN whose bits a file, a
--- text, C code or another process chose is a table, a string or a function to Lua, at an address from those bits. A test in Lua
--- comes too late. Therefore Lua reads floats only from an array of doubles that pgee_numbers or Lua itself has filled. The
--- functions below make all of these; `make lint` refuses the C types float and double elsewhere (.ci/floats).
+-- LuaJIT keeps a value's type in the bits of a NaN, and the FFI loads a float or a double unchanged. If a file, a text, C code
+-- or another process chose the bits of a NaN, Lua can take the NaN for a table, a string or a function at an address from those
+-- bits. A test in Lua comes too late, because the test loads the value first. Therefore Lua reads floats only from an array of
+-- doubles that pgee_numbers or Lua itself has filled. The functions below make all such arrays; `make lint` refuses the C types
+-- float and double elsewhere (.ci/floats).
 
---- doubles(n): an array of n doubles, zeros, from 0, for Lua to fill and read. What C or ffi.copy wrote to one is not for Lua.
+--- doubles(n): an array of n doubles from index 0, all zero, for Lua to fill and read. If ffi.copy or a C function other than
+-- pgee_numbers wrote to the array, Lua must not read it.
 M.doubles = ffi.typeof "double[?]"
 
 --- An array of doubles with `count` floats that lie at `from`. code: C.PGEE_F32, PGEE_F16, PGEE_BF16 or PGEE_F64.
@@ -247,9 +250,9 @@ function M.out(ctype)
   return ffi.new(ctype .. "[1]")
 end
 
---- Keeps the values behind it alive for as long as the cdata `owner` lives, and returns `owner`. For a struct or an array of
--- pointers into memory that Lua's collector frees: the collector does not look for pointers inside of a cdata. Whoever fills such
--- a struct calls this, so that a caller who keeps the struct alone keeps all.
+--- Keeps the values behind it alive for as long as the cdata `owner` lives, and returns `owner`. It is for a struct or an array
+-- of pointers into memory that Lua's collector frees, because the collector does not look for pointers inside of a cdata. Each
+-- function that fills such a struct calls hold, so that its caller needs to keep only the struct.
 local held = setmetatable({}, { __mode = "k" })
 function M.hold(owner, ...)
   held[owner] = { ... }

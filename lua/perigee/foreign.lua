@@ -8,7 +8,7 @@ local M = {}
 --- How weights of other libraries become a safetensors file.
 M.TO_SAFETENSORS = "load the model with transformers and save it with save_pretrained, which writes model.safetensors"
 
--- What a file is, by the pattern that its first bytes match, and what to do. The first that matches counts.
+-- Kinds of files: a pattern for the first bytes, a name, and what the user can do. The first pattern that matches counts.
 local KINDS = {
   { "^version https://git%-lfs", "a pointer of Git LFS, not the file itself", "run `git lfs pull` in the folder" },
   { "^%s*<[!%?%a]", "an HTML or XML page", "download the file itself: the server sent a page instead, perhaps to log in" },
@@ -32,7 +32,8 @@ local function beginning(path)
   return bytes or not why and "" or nil
 end
 
---- What a file that could not be read as expected is, and what to do, as the end of a sentence; "" if its first bytes do not say.
+--- For a file that could not be read as expected: the kind of file it is and what the user can do, as the end of a sentence. ""
+-- if its first bytes match no known kind.
 function M.hint(path)
   local bytes = beginning(path)
   if bytes == "" then

@@ -65,9 +65,9 @@ function Graph:embed(tables)
   }
 end
 
---- x W^T + b. part: { name =, weight = parameter [N][K], bias = parameter [N] or nil }. A linear holds a list of parts, so
--- that several that read one input can be stacked. Of linears that share a part the second is called "NAME#2": each reads an
--- input of its own, which has its own statistics and settings.
+--- x W^T + b. part: { name =, weight = parameter [N][K], bias = parameter [N] or nil }. A linear holds a list of parts, so that
+-- several linears that read the same input can be stacked. If two linears share a part, the second one is named "NAME#2",
+-- because each linear has its own input, and therefore its own statistics and settings.
 function Graph:linear(x, part)
   local N, K = part.weight.shape[1], part.weight.shape[2]
   if K ~= x.width then

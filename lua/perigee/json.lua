@@ -145,7 +145,8 @@ function M.utf8(text)
   return text
 end
 
---- Whether there is something at that path. What may not be opened is there: whoever reads it says why it cannot.
+--- Whether there is something at that path. This includes a file that may not be opened: the function that opens it reports the
+-- reason.
 function M.exists(path)
   local found, missing = pgee.stat(path)
   return found ~= nil or not missing

@@ -121,7 +121,8 @@ local function number(text, i)
   return i
 end
 
--- What stands between the brackets; `member` reads one from a position and returns the position after it.
+-- Reads the members of a list or an object up to the bracket `close`; i is the position of the bracket that opens it. `member`
+-- reads one member from a position and returns the position after it.
 local function sequence(text, i, close, expected, member)
   local b
   i, b = blank(text, i + 1)
@@ -162,7 +163,7 @@ end
 
 local WORDS = { [116] = "true", [102] = "false", [110] = "null" }
 
--- What a value is by its first byte, or an error.
+-- The kind of the value that begins at i, from its first byte. If no value begins there, that is an error.
 local function kind_of(text, i, depth)
   local b = byte(text, i)
   if b == 34 then

@@ -106,7 +106,7 @@ local function has_tokenizer(files)
   return (files.tokenizer or files.vocabulary or files.pieces or files.sentencepiece) ~= nil
 end
 
--- What reads the files beside the weights: each takes the model, and puts keys without effect on checkpoint.ignored.
+-- Functions that read the files next to the weights. Each takes the model, and puts keys without effect on checkpoint.ignored.
 local READERS = {
   function(model) model.checkpoint:limit() end,
   function(model) return has_tokenizer(model.checkpoint.files) and model:tokenizer() end,
@@ -226,21 +226,22 @@ function Model:tokenizer()
   return self.tokens_of
 end
 
---- For tasks: how hidden states become one vector, as checkpoint/sentence.lua says. What is not supported is an error.
+--- For tasks: how hidden states become one vector (checkpoint/sentence.lua). An unsupported way is an error.
 function Model:pooling()
   self.pooled = self.pooled or self.checkpoint:pooling(self.config.hidden_size)
   return self.pooled
 end
 
---- For tasks: the checkpoint's prompts, { name = text }, the name of the one that goes before a text by default, nil if none, and
--- the kind of model that they are of: "SentenceTransformer" or "CrossEncoder".
+--- For tasks: returns the checkpoint's prompts, { name = text }; the name of the default prompt, nil if there is none; and the
+-- kind of model that the prompts are for, "SentenceTransformer" or "CrossEncoder".
 function Model:prompts()
   return self.checkpoint:prompts()
 end
 
---- What of the checkpoint has no effect. First result: a list of the names of tensors that nothing asked for so far; a head asks
--- for its own when it first runs. Second result: the keys of the files beside the weights that have no effect, a list of { file =
--- path, key =, reason = } that prints itself. A file that cannot be read has none: it is an error when it is needed.
+--- Lists the parts of the checkpoint that have no effect. First result: the names of the tensors that no head has asked for
+-- yet; a head asks for its own tensors when it first runs. Second result: the keys without effect in the files next to the
+-- weights, a list of { file = path, key =, reason = } that prints itself. A file that cannot be read adds no key to this list:
+-- it is an error when it is needed.
 function Model:unused()
   raise(options.method, self, "unused")
   for _, read in ipairs(READERS) do
@@ -286,7 +287,8 @@ end
 
 return {
   --- load(dir, { max_tokens =, budget =, kernel =, strict = }): opens a Hugging Face checkpoint folder, or a checkpoint of
-  -- random.lua. strict: a key of the files beside the weights that has no effect is an error, as is any that cannot be read.
+  -- random.lua. strict: it is an error if a key of the files next to the weights has no effect, or if one of these files cannot
+  -- be read.
   load = function(dir, given)
     local model = raise(load, dir, given)
     return model

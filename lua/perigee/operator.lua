@@ -29,7 +29,7 @@ local POOLS = {
   last = C.PGEE_POOL_LAST, weighted = C.PGEE_POOL_WEIGHTED,
 }
 
---- What has a name here: activations, modes of pooling, modes of quantizers.
+--- The known names of activations, of modes of pooling and of modes of quantizers.
 M.ACTIVATIONS, M.POOLS, M.MODES = ACTIVATIONS, POOLS, MODES
 
 local QUERIES = { all = C.PGEE_QUERIES_ALL, first = C.PGEE_QUERIES_FIRST, marked = C.PGEE_QUERIES_MARKED }

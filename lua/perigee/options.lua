@@ -119,9 +119,9 @@ local KINDS = {
 }
 
 --- The options in `given` as a new table, checked by their descriptions.
---   known   { name = { kind, ... } }. Kinds: "flag"; "text"; "texts"; "integer", least, most; "number", least, most; "choice",
---           { name = true }; "other". Fields of a description: default, the value where none is given; same, the option that this
---           one is another name for; help, what a command line says about it
+--   known   { name = { kind, ... } }. Kinds: "flag"; "text"; "texts"; "integer", min, max; "number", min, max; "choice", { name
+--           = true }; "other". Fields of a description: default, the value if the caller gives none; same, the name of the
+--           option that this name is an alias of; help, the text for a command line
 --   what    what errors call the function: "classify"
 function M.read(given, known, what)
   local read = {}
@@ -148,7 +148,7 @@ function M.self(self, class, name, what)
   end
 end
 
---- For methods of models: an error if `self` is none, as in m.embed(x) for m:embed(x).
+--- For methods of models: raises an error if `self` is not a model, as in m.embed(x) instead of m:embed(x).
 function M.method(self, name)
   if type(self) ~= "table" or type(self.model) ~= "table" then
     error(("%s is a method of a model: call it with a colon, as in m:%s(...)"):format(name, name))

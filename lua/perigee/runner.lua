@@ -103,7 +103,8 @@ end
 
 ---- Results that are not finite ---------------------------------------------------------------------------------------
 
--- What a step is called: a linear and an attention by their names in the model, another operator by what it comes after.
+-- A name for a step in errors. A linear and an attention have names in the model. Another operator is named after the last such
+-- step before it.
 local function step_name(self, step)
   local named, at = { linear = self.lowered.linears, attention = self.lowered.attentions }, { linear = 0, attention = 0 }
   local name, op

@@ -34,8 +34,8 @@ local function text_check(s, what, level)
   end
 end
 
---- The file at `path`. Errors say what is missing or malformed, and what the file is if it is another. { copy = true } reads all
--- of it into memory: what others do to the file afterwards does not matter.
+--- Opens the file at `path`. Errors say what is missing or malformed, or which other kind of file it is. { copy = true } reads
+-- the whole file into memory, so that later changes to the file have no effect.
 function M.open(path, opts)
   text_check(path, "path")
   opts = options.check(opts, { copy = true }, "safetensors")

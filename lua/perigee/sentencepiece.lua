@@ -271,8 +271,8 @@ local function user_defined(m)
   return #list > 0 and { type = "Split", pattern = pattern, behavior = "Isolated", invert = false } or nil
 end
 
---- What a tokenizer.json of this tokenizer would say by the model's own settings, without added tokens. The blob of a normalizer
--- of type Precompiled is in its field `blob`.
+--- The equivalent decoded tokenizer.json by the model's own settings, without added tokens. If a normalizer has the type
+-- Precompiled, its blob is in the field `blob`.
 function M.plain(m)
   local n, steps = m.normalizer, { charsmap(m) }
   local function replace(kind, pattern, content)
@@ -304,7 +304,7 @@ function M.plain(m)
   }
 end
 
---- What a class (tokenizer/classes.lua) makes a tokenizer of: { vocab =, charsmap =, unk =, path = }.
+--- The parts from which a class (tokenizer/classes.lua) makes a tokenizer: { vocab =, charsmap =, unk =, path = }.
 function M.parts(m, name, s)
   local before, first, behind = FORMS[name](s)
   return { vocab = vocabulary(m, before, first, behind), charsmap = charsmap(m), unk = m.trainer.unk_id, path = m.path }

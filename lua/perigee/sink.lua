@@ -1,9 +1,10 @@
 --- Sink: where a pipe's answers go, one for each line of its input: standard output, or a file that is there once it is whole.
 --
--- A file comes into being as FILE.part. Since every line of the input has one answer, in order, what is whole in FILE.part says
--- how far an interrupted process came, and nothing else needs to be kept: `resume` cuts off what is not whole and goes on. The
--- last whole answer is asked for again: a model gives the same bits each time (in FP32 by our own kernels), so one that differs
--- is of another input, of another model or of other options, and answers of two kinds would stand in one file.
+-- A sink writes FILE.part, which becomes FILE when all answers are there. Every line of the input has one answer, in order.
+-- Therefore the number of whole answers in FILE.part says how far an interrupted process came, and nothing else needs to be
+-- saved. `resume` cuts off an incomplete answer at the end and goes on. The last whole answer is computed again, because a
+-- model gives the same bits each time (in FP32 with the native kernels). If the new answer differs, the input, the model or the
+-- options are different, and the file would mix the answers of two runs.
 local json = require "perigee.json"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
@@ -50,7 +51,8 @@ local function each_row(file, width, f)
   return stop
 end
 
--- Reads what is there. All but the last answer are done; failures and row count those among them that say that there is none.
+-- Counts the answers that are already in the file. All answers but the last one count as done. failures: how many of the done
+-- answers are failures. row: how many failures in a row the done answers end with.
 local function count(self, file, failed)
   local answers, failures, row = 0, 0, 0
   local function visit(text)
@@ -87,10 +89,17 @@ local function never()
   return false
 end
 
---- given: { output = path, nil for standard output; resume =, whether to go on where an interrupted process stopped; width = of
--- vectors in a .npy, nil for lines; failed = function(line or row), whether it says that there is no answer }. Fields: done,
--- answers that are there already and are not asked for; failures, how many of them failed, and row, how many at their end; last,
--- one behind them that is there, too, until it is given; complete, whether all are.
+--- Makes a sink. given:
+--   output     a path; nil: standard output
+--   resume     whether to go on where an interrupted process stopped
+--   width      the length of the vectors in a .npy file; nil: the file has lines
+--   failed     function(line or row): whether it stands for an input that has no answer
+-- Fields of a sink:
+--   done       how many answers are in the file and are not computed again
+--   failures   how many of the done answers are failures
+--   row        how many failures in a row the done answers end with
+--   last       the answer in the file after the done ones; nil once it was computed again and compared
+--   complete   whether the file has all answers
 local function new(given)
   given = options.check(given, KNOWN, "sink")
   options.text(given.output, "sink: output")

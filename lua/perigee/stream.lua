@@ -203,13 +203,23 @@ local function positive(given, name, default)
 end
 
 --- encoder:stream(rows, { task =, field =, window =, bytes =, ready =, options = }): an iterator over row, answer, failure,
--- dropped. rows: an iterator or a list. task: what to do with each, the checkpoint's own if nil; options: that task's. field: the
--- name of the field that holds a row's input; two names for two texts; a function of a row; nil if rows are inputs. A window has
--- at most `window` rows (256), and takes no more once it holds `bytes` of inputs (65536), or 16 times that in rows. ready(), if
--- given, says whether the next row is there: if not, what has come is answered at once. answer: as in the task's list of answers;
--- vectors of one window share memory, which is freed once all of them are released or collected. failure: what was wrong with the
--- row, if it has no answer. dropped: how many tokens were cut off, if any. An error of the iterator's comes after the answers to
--- what it gave before. What is wrong with the process (memory, the ISA ...) is an error, here or in the loop, no row's failure.
+-- dropped. Arguments:
+--   rows      an iterator or a list
+--   task      the name of the task; default: the checkpoint's own
+--   options   the task's options
+--   field     the name of the field of a row that holds its input; two names for two texts; a function of a row; nil: a row is
+--             its input
+--   window    max rows that are computed together, default 256
+--   bytes     a window takes no more rows once its inputs hold this many bytes (default 65536), or its rows 16 times as many
+--   ready     a function that returns whether the next row is there; if it returns false, the rows read so far are answered at
+--             once
+-- Results:
+--   answer    as in the task's list of answers; vectors of one window share memory, which is freed once all of these vectors
+--             are released or collected
+--   failure   the error of the row, if it has no answer
+--   dropped   how many tokens of the row's input were cut off, if any
+-- If the iterator `rows` raises an error, that error comes after the answers to the rows before it. An error of the process
+-- (memory, the ISA ...) is raised, here or in the loop; it is not reported as a row's failure.
 function stream.new(encoder, rows, given)
   options.method(encoder, "stream")
   given = options.check(given, KNOWN, "stream", -2)

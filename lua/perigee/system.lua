@@ -192,9 +192,9 @@ local function open_part(part)
   S.close(fd)
 end
 
---- A file at `path`, or where that links to, that comes into being whole: what is written goes to path.part, which finish
--- renames. Nobody else writes it meanwhile (an error if somebody does). What an earlier process left in path.part is still there.
--- Errors blame nobody.
+--- A file that appears at `path` (or at the target of a link there) only when it is complete: writes go to path.part, which
+-- finish renames. If another process is writing path.part, that is an error. If an earlier process left a path.part, its
+-- content is kept. Errors blame nobody.
 function system.file(path)
   local there = pgee.stat(path)
   if there and not there.regular then -- a file would take the place of it

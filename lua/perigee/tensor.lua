@@ -394,9 +394,10 @@ function methods.put(t, numbers)
   return t
 end
 
---- A pointer to the first element, for FFI code that copies it or hands it on, of the C type of the tensor's type. Of floats it
--- points to their bits, as uint16_t, uint32_t or uint64_t: what LuaJIT loads must be no NaN of foreign bits (t:numbers() reads).
--- Rows are `stride` elements apart, the second result. It lives as long as the tensor.
+--- Returns a pointer to the first element, for FFI code that copies it or passes it on, and the stride, which is the distance
+-- of two rows in elements. The pointer has the C type of the tensor's type. For floats it points to their bits, as uint16_t,
+-- uint32_t or uint64_t, because LuaJIT must not load a NaN whose bits come from elsewhere (t:numbers() reads floats). The
+-- pointer is valid as long as the tensor.
 function methods.pointer(t)
   local h = class.handle(t, "tensor")
   return ffi.cast(types[C.pgee_tensor_dtype(h)].pointer, C.pgee_tensor_data(h)), tonumber(C.pgee_tensor_stride(h))

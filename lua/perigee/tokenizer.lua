@@ -198,9 +198,13 @@ end
 --               t.truncation_side, which the tokenizer's files say
 --   special     false: no special tokens are put around
 --   offsets     "bytes" (the default) or "characters"
--- Returns lists, one entry a token: ids; types; offsets, { begin, end } in the token's text from 0, end excluded (0, 0 for what
--- is put around); sequences, 1 or 2 for the text that a token is of, 0 for what is put around; words, the index from 1 of the
--- word of the text (as pre-tokenizing cut it), nil for what is put around. And dropped, how many tokens were.
+-- Returns a table of lists that have one entry a token. A special token that the tokenizer adds has offsets 0, 0, sequence 0
+-- and no word.
+--   ids, types
+--   offsets     { begin, end } in the token's text, from 0, end excluded
+--   sequences   1 or 2: the text that the token belongs to
+--   words       the index (from 1) of the token's word, as pre-tokenizing cut the text
+-- Its field `dropped` is the number of tokens that were cut off.
 function Tokenizer:encode(text, pair, opts)
   check_text(text, 1, "encode")
   if type(pair) ~= "nil" then

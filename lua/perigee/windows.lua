@@ -39,10 +39,14 @@ function windows.whole(e)
   return { encoding = e, head = 0, from = 1, to = #e.ids, tail = 0 }
 end
 
---- Windows of at most `limit` tokens over text 1 or 2 of an encoding, in the order of the text. stride: tokens of the text that a
--- window has in common with the last one, at most half of what it holds of it. how: fixed, tokens at the text's beginning that
--- every window has (a prompt); left, whether the last window is full and the first one may be short, not the other way round.
--- Returns a list and the stride; nil and the tokens that are left for the text if there are none, so that nothing can be cut.
+--- Cuts text 1 or 2 of an encoding into windows of at most `limit` tokens, in the order of the text.
+--   stride   tokens that a window shares with the one before it; it is reduced to half of the text's tokens in a window if
+--            larger
+--   how      { fixed = how many tokens at the text's beginning every window repeats (a prompt), left = true: the first window
+--            may be short and the last one is full; otherwise the last window may be short and the first one is full }; nil:
+--            neither
+-- Returns the list of windows and the stride. If a window has no place for a token of the text, or the text has no token to
+-- cut, it returns nil and the number of places for the text's tokens (0 or less).
 function windows.cut(e, text, limit, stride, how)
   local first, last = run_of(e, text)
   first = first and first + (how and how.fixed or 0)

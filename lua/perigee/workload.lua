@@ -23,8 +23,8 @@ function workload.new(encoder, batches)
   return self
 end
 
---- Runs one of its batches. The hidden states are then in self.hidden, the bits of F32 [T][H]. What ran in one piece is left in
--- the workspace unless `copy`.
+--- Runs one of its batches. If the batch ran in several pieces, or with `copy`, self.hidden then has the hidden states, as the
+-- bits of F32 [T][H]. Otherwise they stay in the workspace.
 function Workload:run(batch, copy)
   self.runner:run(batch, function(output, first, last, token)
     if copy or last - first < batch.n then

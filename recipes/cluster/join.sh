@@ -3,9 +3,9 @@
 #
 #   join.sh N INPUT OUTPUT [OPTION OF pipe.lua...]       OUTPUT.1 to OUTPUT.N become OUTPUT, which has a line for each of INPUT
 #
-# It does nothing if OUTPUT is there. Otherwise it counts, says on standard error how many lines have no answer, and fails (status
-# 1, the parts stay) if a part is missing, if there are more or fewer answers than lines, or if too many lines have no answer: all of
-# them, or more than the share that --max-errors says, which it takes from the workers' options.
+# If OUTPUT exists, join.sh does nothing. Otherwise it counts, and says on standard error how many lines have no answer. It
+# fails (status 1, the parts stay) if a part is missing, if the number of answers differs from the number of lines, or if too
+# many lines have no answer. Too many means all lines, or more than the share --max-errors, an option of the workers.
 set -euo pipefail
 usage() {
   echo "usage: join.sh N INPUT OUTPUT [OPTION OF pipe.lua...]" >&2
@@ -42,7 +42,8 @@ if [ "$lines" != "$answers" ]; then
   exit 1
 fi
 
-# What pipe.lua writes of a line without an answer ends with its number and the error. No other record ends like that.
+# For a line without an answer pipe.lua writes a record that ends with the line's number and the error. No other record ends
+# like that.
 failed=$(LC_ALL=C grep -nE '(^\{|,)"line":[0-9]+,"error":"([^"\\]|\\.)*"\}$' "$output.joining" || true)
 if [ -n "$failed" ]; then
   errors=$(wc -l <<< "$failed")

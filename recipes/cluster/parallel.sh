@@ -4,8 +4,9 @@
 #   parallel.sh N INPUT OUTPUT [MODEL] [OPTION OF pipe.lua...]
 #   PARALLEL="--sshloginfile nodes.txt --workdir ." parallel.sh 64 texts.jsonl answers.jsonl model.safetensors --keep id
 #
-# There are as many workers as cores, each with a thread, unless PARALLEL says --jobs and the options --threads. A worker that dies
-# is started again, three times at most, and goes on where it stopped. So does everything if this script is started again.
+# The number of workers is the number of cores, each with one thread, unless PARALLEL has --jobs and the options have --threads.
+# A worker that dies is started again, at most three times, and goes on where it stopped. If this script is started again, its
+# workers also go on where they stopped.
 #
 # Status: 0 if OUTPUT has an answer or an error for each line, of which standard error says how many; 1 to 101 if workers failed, by
 # GNU parallel's count; 1 if too many lines have no answer (join.sh).

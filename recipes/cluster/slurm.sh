@@ -11,10 +11,11 @@
 #   sbatch --array=1-64 --parsable recipes/cluster/slurm.sh 64 texts.jsonl answers.jsonl model.safetensors --keep id
 #   sbatch --dependency=afterok:JOB --wrap 'bash recipes/cluster/join.sh 64 texts.jsonl answers.jsonl'
 #
-# Task K takes part K, with as many threads as it has CPUs. A task whose node fails is queued again by Slurm and goes on where it
-# stopped. What ran out of time, or failed, does so when it is submitted again, alone (--array=7,12) or with all: tasks whose part
-# is there end at once. The files lie in a folder that all nodes see. PERIGEE_RECIPES names the folder of the recipes; without it,
-# it is recipes in the folder that the job was submitted from, since Slurm runs a copy of this script from somewhere else.
+# Task K takes part K, with as many threads as it has CPUs. If a node fails, Slurm queues its task again, and the task goes on
+# where it stopped. A task that ran out of time or failed goes on when it is submitted again, alone (--array=7,12) or with all
+# others: a task whose part is complete ends at once. The files lie in a folder that all nodes see. PERIGEE_RECIPES names the
+# folder of the recipes. Its default is recipes in the folder that the job was submitted from, because Slurm runs a copy of this
+# script from another folder.
 set -euo pipefail
 if [ $# -lt 3 ] || [ -z "${SLURM_ARRAY_TASK_ID:-}" ]; then
   echo "usage: sbatch --array=1-N slurm.sh N INPUT OUTPUT [MODEL] [OPTION OF pipe.lua...]" >&2

@@ -24,7 +24,8 @@ from pyspark.sql import SparkSession
 RECIPES = os.environ.get("PERIGEE_RECIPES") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 
 
-# What pipe.lua writes of a line without an answer ends with its number and the error. No other record ends like that.
+# For a line without an answer pipe.lua writes a record that ends with the line's number and the error. No other record ends
+# like that.
 FAILED = re.compile(r'(^\{|,)"line":[0-9]+,"error":"([^"\\]|\\.)*"\}$')
 
 

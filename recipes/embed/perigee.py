@@ -42,8 +42,8 @@ Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Input = Union[str, Sequence[Any], dict, numpy.ndarray]
 Inputs = Union[Input, Sequence[Input]]
 
-# What is run in each state: it is called with HOME and how to make the model, and returns a function that calls a method. Texts
-# come and go as addresses and lengths, so that nothing outside protected mode can run out of memory.
+# The chunk that runs in each Lua state. It is called with HOME and a description of the model, and returns a function that
+# calls a method. Texts come and go as addresses and lengths, so that nothing outside protected mode can run out of memory.
 SCRIPT = b"""
 local here, at, bytes = ...
 local ffi = require "ffi"
@@ -93,7 +93,7 @@ local function given_away(t)
   return tonumber(ffi.cast("uintptr_t", out[0])), tonumber(ffi.cast("uintptr_t", pgee.C.pgee_tensor_data(out[0])))
 end
 
--- What is no method in Lua.
+-- Calls that are not methods in Lua.
 local OTHERS = {
   task = function(m) return m.model.task end,
   repr = tostring,

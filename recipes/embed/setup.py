@@ -28,7 +28,7 @@ class BuildWithHome(build_py):
             file.write(f"HOME = {HERE!r}\n")
 
 
-# What is made on the way stays out of this folder, which may belong to somebody else.
+# Temporary files of the build go into another folder, because this one may belong to another user.
 scratch = tempfile.TemporaryDirectory()
 setup(
     version=version(), cmdclass={"build_py": BuildWithHome},

@@ -80,7 +80,8 @@ describe("the CPU", function()
   end)
 
   describe("asks Linux for AMX's tile registers", function()
-    -- What a process prints that sets an alternate signal stack of 4 KiB before or after `text`; 1: the process has the tiles.
+    -- The output of a process that sets an alternate signal stack of 4 KiB before or after `text`. In the output, 1 means that
+    -- the process has the AMX tiles.
     local function process(value, before, after)
       return (engine.process({ PERIGEE_ISA = value }, ([[
         local ffi, pgee = require "ffi", require "perigee.ffi"

@@ -177,7 +177,7 @@ describe("an INT8 linear", function()
 end)
 
 describe("an INT8 linear on AMX", function()
-  -- What one thread does for `rows` rows on the model of the tiles.
+  -- The counts of the portable AMX model for `rows` rows with one thread.
   local function counted(rows)
     local x8, w = quant.quantize(engine.matrix(rows, 130, 1), quant.range(-1, 1)), packed.new(engine.matrix(200, 130, 2))
     return engine.with_isa(C.PGEE_AMX_MODEL, function()

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the targets of `make fuzz`, one after another: run.sh SECONDS [TARGET...]. Each has SECONDS.
 #
-# What is found is kept in build/fuzz/found/TARGET; the status is 1 if there is anything.
+# Inputs that fail are kept in build/fuzz/found/TARGET; then the status is 1.
 set -u
 seconds=$1
 shift

@@ -1,5 +1,5 @@
--- What Perigee makes of the folders that spec/golden/differential.py wrote: for each line of standard input, the path of a
--- folder, one line of JSON, { "task", "answer" or "error", "ignored" }.
+-- Runs Perigee on the folders that spec/golden/differential.py wrote. For each line of standard input, the path of a folder,
+-- this prints one line of JSON, { "task", "answer" or "error", "ignored" }.
 --
 -- A folder's texts are in texts.json: { "texts", "prompt" or null, "query" or null }; with a query they are documents to rerank.
 package.path = "lua/?.lua;lua/?/init.lua;?.lua;" .. package.path

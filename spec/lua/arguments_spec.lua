@@ -30,19 +30,20 @@ local ODD = { -- nil is the first
   perigee.plan.new(),
 }
 
--- What Lua itself or the FFI says when code goes wrong, and places inside the modules.
+-- Texts in errors of Lua itself or of the FFI, and places inside the modules: an error about an argument must have none of
+-- these.
 local INSIDE = {
   "attempt to ", "bad argument", "cannot convert", "has no member", "metamethod$", "stack overflow", "assertion failed",
   "table index is", "lua/perigee/", "not enough memory", "table overflow", "table: 0x", "invalid order function",
 }
 
--- What an error can say instead of "expected".
+-- Texts that an error may have instead of "expected".
 local SAYS = {
   "expect", "was released", "has no ", "is missing", "cannot ", "is outside", "colon", "own", "takes ", "no lines", "no ",
   "only ", "not ", "has rows", "empty", "must", "at most", "of the", "more than", "matches", "is ", "need",
 }
 
--- What is wrong with an error, or nil. line: of the call.
+-- The fault of an error message; nil if it has none. line: the place of the call, with which the message must begin.
 local function fault_of(message, line)
   if type(message) ~= "string" then
     return "it is no text"

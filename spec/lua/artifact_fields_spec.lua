@@ -11,7 +11,7 @@ local perigee = require "perigee"
 -- its turn. Under the sanitizers fewer, since each takes ten times as long.
 local ONE_IN = tonumber(os.getenv "PERIGEE_FIELDS" or os.getenv "PERIGEE_HARD" and 211 or 61)
 
--- What Lua says when our code goes wrong, and lines of our modules.
+-- Texts in Lua's own errors about our code, and paths of our modules: a message about a field must have none of these.
 local INSIDE = {
   "attempt to ", "bad argument", "cannot convert", "has no member", "stack overflow", "assertion failed", "table index is",
   "lua/perigee/", "not enough memory", "table: 0x", "userdata", "invalid option",
@@ -25,7 +25,7 @@ local function deep(levels)
   return value
 end
 
--- What a field becomes. nil: it is missing.
+-- The values that replace a field's value. nil removes the field.
 local CHANGES = {
   function() return nil end, function() return json.null end, function() return true end, function() return false end,
   function() return 0 end, function() return -1 end, function() return 0.5 end, function() return 2 ^ 31 end,
@@ -44,8 +44,8 @@ local function copied(value)
   return copy
 end
 
--- Every place in a table of JSON: a list of lists of keys, and the table itself as {}. Of the entries of a list the first two and
--- the last are taken.
+-- Every place in a table of JSON: a list of lists of keys. The table itself is {}. In a list, only the first two entries and
+-- the last one are visited.
 local function places(value, path, list)
   list, path = list or { {} }, path or {}
   local keys = {}
@@ -141,12 +141,13 @@ local MODELS = {
   [TASKS .. "mlm"] = function(a) return a:fill("all [MASK] people", { targets = { "the" } }) end,
 }
 
--- What is said of a step may come from a buffer or an output that the step has.
+-- A message about a field of one of these parts may name one of the listed parts instead, because the parts refer to each
+-- other.
 local ALSO = {
   buffers = { "steps", "outputs" }, outputs = { "steps", "buffers" }, steps = { "outputs", "linears", "attentions" },
 }
 
--- What is wrong with a message about a change, or nil.
+-- The fault of a message about a changed field; nil if it has none.
 local function fault_of(message, key, path, file)
   for _, inside in ipairs(INSIDE) do
     if message:find(inside, 1, true) then

@@ -16,7 +16,7 @@ local function refused(why, f, ...)
   assert.matches(why, message)
 end
 
--- Of each task a checkpoint, how it is asked, the plan and its output.
+-- For each task: a checkpoint, a function that calls the task, the plan and its output.
 local TASKS = {
   { "sentence", function(m) return m:embed { TEXT, OTHER } end, "embed", "pool 1" },
   { "nli", function(m) return m:classify { TEXT, OTHER } end, "classify", "logits" },

@@ -92,7 +92,7 @@ describe("embedded", function()
       process:close()
       return output, tonumber(status)
     end
-    -- What a program prints that knows only its own Python; without a network.
+    -- Installs from `path` without a network. Returns the output and the status of a program that finds only that installation.
     local function installed_from(path)
       local pip = "%s/v/bin/pip install --quiet --force-reinstall --no-index --no-deps --no-build-isolation '%s'"
       assert.are.same({ "", 0 }, { shell(pip:format(folder, path)) })

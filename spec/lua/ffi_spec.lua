@@ -27,7 +27,7 @@ local LIBRARY = os.getenv "PERIGEE_LIB"
 -- Sanitized libraries load only into spec/support's host.
 local plain = not os.getenv "PERIGEE_HARD" and it or skip "another program than the host of sanitizers"
 
--- What is needed to load the library, in a prefix of its own.
+-- The modules that loading the library needs, by their paths in an installation prefix.
 local MODULES = {}
 for _, name in ipairs { "ffi", "find" } do
   MODULES[("share/lua/5.1/perigee/%s.lua"):format(name)] = io.open(("lua/perigee/%s.lua"):format(name)):read "*a"

@@ -1,4 +1,4 @@
--- What C reads by a pointer lives as long as the struct that holds the pointer, whatever the collector does.
+-- A struct keeps the memory behind its pointers alive for as long as the struct lives, even if the collector runs.
 local operator = require "perigee.operator"
 local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"

@@ -1,5 +1,5 @@
--- What sentence-transformers' modules after the pooling refuse (perigee.checkpoint.layers), and weights in F64. Their answers are
--- in spec/golden/companions_spec.lua.
+-- Errors of perigee.checkpoint.layers (sentence-transformers' modules after the pooling), and weights in F64.
+-- spec/golden/companions_spec.lua compares the layers' results.
 local cjson = require "cjson"
 local checkpoint = require "perigee.checkpoint"
 local ffi = require "ffi"
@@ -17,7 +17,7 @@ local function zeros(...)
   return ("\0\0\0\0"):rep(n)
 end
 
--- What pooling refuses of a folder with this last module, in 2_NAME.
+-- The error of pooling for a folder with this last module, in 2_NAME.
 local function refused(name, config, tensors)
   local list = {}
   for i, class in ipairs { "Transformer", "Pooling", name } do

@@ -11,7 +11,7 @@ local tensor = require "perigee.tensor"
 local FOLDER = "spec/golden/tasks/"
 local TEXT, OTHER = "how many people live here", "a city"
 
--- Of each task a checkpoint, how it is asked, and a tensor of its head.
+-- For each task: a checkpoint, a function that calls the task, and a tensor of its head.
 local TASKS = {
   embed = { "sentence", function(m) return m:embed { TEXT, OTHER } end },
   classify = { "nli", function(m) return m:classify { TEXT, OTHER } end, "classifier.bias" },

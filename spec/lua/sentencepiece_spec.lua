@@ -116,7 +116,7 @@ end)
 describe("a SentencePiece model as a tokenizer.json", function()
   local m = read(PIECES)
 
-  -- What a folder that names no special token but the mask says of them.
+  -- Stands for a folder's files that name no special token but the mask: text(key) gives the default tokens.
   local function named(mask)
     local texts_of = { bos_token = "<s>", eos_token = "</s>", pad_token = "<pad>", unk_token = "<unk>", mask_token = mask }
     return { text = function(_, key) return texts_of[key] end }

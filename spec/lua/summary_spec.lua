@@ -1,4 +1,4 @@
--- What a run of the specs prints at its end (spec/support/summary.lua), by runs of busted on specs made here.
+-- The summary at the end of a run of the specs (spec/support/summary.lua): runs busted on specs made here.
 local files = require "spec.support.files"
 local skip = require "spec.support.skip"
 local it = os.getenv "PERIGEE_HARD" and skip "another program than the host of sanitizers" or it

@@ -1,5 +1,5 @@
--- What a process cannot choose: /proc that is not mounted, a working directory with a long path, names that lead to a pipe or a
--- device where a file is expected, and a working directory that changes. Nothing may hang.
+-- Surroundings that a process does not control: /proc that is not mounted, a working directory with a long path, names that
+-- lead to a pipe or a device where a file is expected, and a working directory that changes. No call may hang.
 local ffi = require "ffi"
 local files = require "spec.support.files"
 local models = require "spec.support.models"

@@ -3,9 +3,10 @@
 #
 #   sh spec/support/bench_amx.sh FILE [CPU]       make bench-amx runs it with FILE=build/bench/amx.txt; CPU 0 is the default
 #
-# PERIGEE_LIB names build/libperigee_spec.so. FILE has the CPU, peaks of registers, kernels of avx512vnni and amx, the model of the
-# tiles beside what was measured, whole encoders on both instruction sets and in FP32, the kernels that selection chose, and other
-# libraries if `make bench-peers` has installed them. Nothing in it names the machine or its user.
+# PERIGEE_LIB names build/libperigee_spec.so. The script writes to FILE: the CPU; peaks of registers; kernels of avx512vnni and
+# amx; the predictions of the AMX model with the measured times; whole encoders on both instruction sets and in FP32; the
+# kernels that selection chose; and other libraries if `make bench-peers` has installed them. FILE has no name of the machine or
+# its user.
 set -eu
 file=$1 cpu=${2:-0}
 mkdir -p "$(dirname "$file")"

@@ -1,4 +1,5 @@
---- What AMX should reach on the linears and the INT8 attention of known encoders, by counting; and what it does reach.
+--- Predicts the speed of AMX on the linears and the INT8 attention of known encoders by counting instructions, and measures the
+-- real speed.
 --
 --   make model-amx
 --   taskset -c 1 luajit spec/support/model_amx.lua [--tokens N]

@@ -8,7 +8,8 @@ local tensor = require "perigee.tensor"
 
 local nans = { F32 = {}, F64 = {}, F16 = {}, BF16 = {} }
 
--- Of each sign and each leading bits of the fraction, which are LuaJIT's tag: the least, the next and the largest rest.
+-- NaNs of F32 and F64 for each sign and each tag, which is the fraction's leading bits that LuaJIT uses for a value's type:
+-- four values each of the remaining bits, the min and the max among them. All NaNs of F16 and BF16.
 for _, sign in ipairs { 0, 1 } do
   for tag = 0, 31 do
     for _, rest in ipairs { 0, 1, 0x20001, 0x3ffff } do

@@ -1,5 +1,5 @@
---- What the specs print: busted's own output for a terminal or for a file, and at the end one line that counts, with the reasons
--- of tests that were skipped. `.busted` names it as the output.
+--- The output of the specs: busted's own output for a terminal or for a file, then one line with counts and the reasons of
+-- skipped tests. `.busted` names this module as the output.
 --
 --   1469 passed, 0 failed, 96 skipped: 70 need AMX, 26 need ../shared
 --

@@ -16,7 +16,7 @@ surface.GROUPS = { "objects", "plans", "tokenizer", "models", "tasks", "settings
 
 local TASKS = "spec/golden/tasks/"
 
---- What the functions are tried on.
+--- The objects on which the functions are tried.
 function surface.world()
   local w = { tasks = {} }
   for _, name in ipairs { "nli", "cross", "qa", "ner", "mlm" } do

@@ -36,7 +36,7 @@ local function load(name)
   return tokenizer.load(files.folder(contents))
 end
 
--- Bytes that the engine holds at most while it encodes, beside what it held before.
+-- Peak bytes that the engine allocates while it encodes, in addition to the bytes that it held before.
 local function peak(t, text)
   local ids, types = ffi.new "int32_t[512]", ffi.new "int32_t[512]"
   pgee.C.pgee_peak_reset()

@@ -5,7 +5,8 @@ local operator = require "perigee.operator"
 
 local layers = {}
 
--- What is added to a dense layer's result: its input, true, or the input's product with a tensor.
+-- The field `residual` of a dense layer. true: the layer adds its input to its result. A name: it adds its input's product with
+-- that tensor.
 local function residual(value, place)
   return value == true or type(value) == "string" and value or check.fail(value, place, "true or the name of a tensor")
 end

@@ -15,7 +15,7 @@ local TASKS = { embed = true, classify = true, qa = true, ner = true, ["fill-mas
 local HEADS = { hidden = true, layers = true, embed = true, classify = true, qa = true, ner = true, ["fill-mask"] = true }
 local PROBLEMS = { regression = true, single_label_classification = true, multi_label_classification = true }
 
--- What config.json was checked to say, and what is read of it here. Other fields are for model definitions alone.
+-- The fields of config.json that are checked and read here. Only model definitions read other fields.
 local FIELDS = {
   labels = check.list(check.text, 1), problem = check.choice(PROBLEMS), model_type = check.text,
   hidden_size = check.integer(1, MOST), num_hidden_layers = check.integer(1, MOST), vocab_size = check.integer(1, MOST),

@@ -98,8 +98,9 @@ function fields(artifact, given, buffers, place)
   return args
 end
 
--- Which kernel multiplies a step's weight: what select chose for an INT8 one; else what was saved, which for FP32 may be oneDNN,
--- where there is one and open was not told to do without it.
+-- The kernel that multiplies a step's weight. For an INT8 weight this is the kernel that select chose. If select chose none, it
+-- is the kernel that the artifact names. For an FP32 weight that can be "onednn", which is used only if oneDNN is loaded and
+-- open was not given kernel = "auto".
 local function kernel_of(artifact, args)
   local choices = artifact.choices and packed.is(args.w) and args.w.dtype == "s8" and artifact.choices.shapes
   local choice = choices and choices[("%d x %d"):format(args.w.N, args.w.K)]
@@ -123,7 +124,7 @@ local function push(artifact, p, step, buffers, place)
   return { op = name, args = args }
 end
 
--- What explain reads of a step: a linear's or an attention's arguments.
+-- The arguments of a linear or an attention, which explain reads.
 local function args_at(steps, row, op, place)
   local step = steps[row.step] or check.wrong(place, ".step is %d, but there are %d steps", row.step, #steps)
   if step.op ~= op then
@@ -222,7 +223,7 @@ local function check_outputs(artifact, saved, head)
   end
 end
 
---- What a head runs: { plan =, outputs =, linears =, attentions =, embeds = }, as lower.pass gives it.
+--- Builds the table that a head runs from: { plan =, outputs =, linears =, attentions =, embeds = }, as lower.pass returns it.
 --   artifact  has file, tensors and packed (kept views), config, vocabulary, choices, kernel
 --   saved     the decoded "plan.HEAD"
 return function(artifact, saved, head)

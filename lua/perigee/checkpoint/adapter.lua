@@ -77,10 +77,10 @@ local function base_of(self, config, path)
     .. "folder, or let base_model_name_or_path be the path of its folder", path, json.describe(name))
 end
 
---- What the adapter_config.json beside a checkpoint says; nil if there is none:
+--- Reads the adapter_config.json in a checkpoint's folder. Returns nil if there is none, else a table with the fields
 --   config, path   the file
 --   base           the folder of the base model
---   changes        by the name of each tensor that it changes, its parts; set by index
+--   changes        { [name of a tensor that the adapter changes] = the adapter's parts for it }; index fills it
 function M.read(self)
   local path = join(self.folder, "adapter_config.json")
   if not json.exists(path) then
@@ -124,8 +124,8 @@ local function finite(file, name, path)
   return dense
 end
 
--- Puts a part, the file's tensor of that name, under the tensor that it changes; false if it is no part. bare: the name inside
--- the base model.
+-- Stores one tensor of the adapter's file under the name of the tensor that it changes. Returns false if its name is not that
+-- of a known part (PARTS). bare: the name inside the base model.
 local function add_part(own, bare, file, name, canonical)
   for _, part in ipairs(PARTS) do
     local module = bare:match("^(.*)" .. part[1])
@@ -170,7 +170,7 @@ local function number_of(own, key, pattern_key, module)
   return value
 end
 
--- What A and B are multiplied by.
+-- The factor on the product of B and A: lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora.
 local function scale_of(own, change)
   local r = number_of(own, "r", "rank_pattern", change.module)
   local alpha = number_of(own, "lora_alpha", "alpha_pattern", change.module)

@@ -1,9 +1,9 @@
---- What sentence-transformers' files in a checkpoint's folder say: modules.json and the folders that it names,
--- config_sentence_transformers.json. transformer_config.lua has sentence_bert_config.json.
+--- Reads sentence-transformers' files in a checkpoint's folder: modules.json, the folders that modules.json names, and
+-- config_sentence_transformers.json. transformer_config.lua reads sentence_bert_config.json.
 --
--- sentence-transformers 6 reads these files only if there is a modules.json; this module does the same. Every key that it acts on
--- is obeyed, or an error, or on checkpoint.ignored. Functions take a checkpoint (checkpoint.lua): `dir` is its folder, `folder`
--- the folder of its Transformer module.
+-- sentence-transformers 6 reads these files only if there is a modules.json; this module does the same. If
+-- sentence-transformers acts on a key, this module obeys the key, raises an error, or puts the key on checkpoint.ignored.
+-- Functions take a checkpoint (checkpoint.lua): `dir` is its folder, `folder` the folder of its Transformer module.
 local json = require "perigee.json"
 local layers = require "perigee.checkpoint.layers"
 local options = require "perigee.options"
@@ -52,7 +52,7 @@ local KINDS = {
   SentenceTransformer = true, CrossEncoder = true, SparseEncoder = false, MultiVectorEncoder = false, ColBERT = false,
 }
 
--- What PyLate writes for ColBERT models, whose vectors are those of tokens.
+-- Keys that PyLate writes for ColBERT models. A ColBERT model makes one vector for each token.
 local PYLATE = {
   "query_prefix", "document_prefix", "query_length", "document_length", "attend_to_expansion_tokens", "skiplist_words",
   "do_query_expansion",
@@ -69,7 +69,8 @@ local function note_ignored(self, config)
   end
 end
 
---- What kind of model the file is of: "SentenceTransformer" or "CrossEncoder". Others are an error.
+--- The kind of model that config_sentence_transformers.json is for: "SentenceTransformer" or "CrossEncoder". Other kinds are an
+-- error.
 function M.kind(self)
   local path, config = self.files.sentence_prompts, self.sentence_prompts
   local kind = given(config.model_type) or "SentenceTransformer"
@@ -101,8 +102,8 @@ end
 -- The prompts that every SentenceTransformer has, unless its file says something else.
 local EMPTY = { query = "", document = "" }
 
---- What sentence-transformers puts before texts, { name = text }, the name of what it puts there unless told otherwise, nil if
--- that is nothing, and the kind of model that the prompts are of.
+--- Returns the prompts that sentence-transformers puts before texts, { name = text }; the name of the default prompt, nil if
+-- there is none; and the kind of model that the prompts are for.
 function M.prompts(self)
   local path, prompts = self.files.sentence_prompts, given(self.sentence_prompts.prompts) or {}
   if type(prompts) ~= "table" then

@@ -65,8 +65,8 @@ end
 
 local LENGTHS = absent "encoding by task is not supported: a token limit for queries or for documents would be ignored"
 
--- What checks each key that is there and not null: function(value, path, key, the whole file, checkpoint.ignored). The keys that
--- are obeyed elsewhere have none.
+-- The check of each key that is present and not null: function(value, path, key, the whole file, checkpoint.ignored). false:
+-- another module obeys the key.
 local KEYS = {
   max_seq_length = false, do_lower_case = false,
   unpad_inputs = false, -- a batch has no padding here

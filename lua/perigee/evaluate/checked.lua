@@ -69,7 +69,8 @@ function checked.matthews(answers, labels)
   return metrics.matthews(answers, labels)()
 end
 
---- Of lists of tags, one list a sentence: F1, precision, recall of the entities. strict: entities as in seqeval's strict IOB2.
+--- F1, precision and recall of entities. answers, labels: lists of tags, one list a sentence. strict: entities as in seqeval's
+-- strict IOB2.
 function checked.entities(answers, labels, strict)
   same_length("entities", answers, labels, "table")
   local right, answered, there = {}, {}, {}

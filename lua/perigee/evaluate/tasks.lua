@@ -1,13 +1,14 @@
 --- Tasks: what a model is given of a set, what its answers are, and which metrics judge them.
 --
--- The module has jobs, functions by the names of tasks; options, which options each task has, as perigee.options describes them;
--- and of, a function of a set and a model that gives the task that they suggest. A job's function (set, encoder, options, name),
--- where name is the task that was asked for, for errors, gives a table:
---   units           what is run, a list
---   run             (encoder, units) -> for each unit what came out
---   answers         (what came out of all units) -> for each item of the set its answer; without it, what came out
---   metrics         (answers) -> list of { name, scorer }, the one that counts first
---   changed         (answer, other) -> whether they differ; nil for numbers, of which the mean distance is told instead
+-- The module has three fields. jobs: functions by the names of tasks. options: the options of each task, as perigee.options
+-- describes them. of: a function of a set and a model that returns the name of the task that fits them. A job is called with
+-- (set, encoder, options, name), where name is the task that the caller asked for, for use in errors. A job returns a table:
+--   units           the list of inputs to run
+--   run             (encoder, units) -> the results, one for each unit
+--   answers         (results of all units) -> the answers, one for each item of the set; without it, the results are the
+--                   answers
+--   metrics         (answers) -> list of { name, scorer }, the main metric first
+--   changed         (answer, other) -> whether they differ; nil if answers are numbers: then their mean distance is reported
 --
 -- tasks/*: labels (classify, pairs, regression, zeroshot), vectors (embed, retrieval, rerank), spans (qa, ner); shared.
 local tasks = { jobs = {}, options = {} }

@@ -8,8 +8,8 @@
 --   { "format": 1, "machines": { "AMD EPYC, avx512vnni, 2 threads, perigee 0.1.0, oneDNN 3.2.0": {
 --       "1152 x 384": { "kernel": "auto", "gain": 0.98 } } } }
 --
--- gain: how many times as fast oneDNN was. A file that cannot be read or written is a warning; what it holds is then timed again.
--- What has that name and is no file (a pipe, a device, a directory) is neither read nor replaced.
+-- gain: how many times as fast oneDNN was. If the file cannot be read or written, that is a warning, and its shapes are timed
+-- again. If its path is a pipe, a device or a folder, nothing is read from it or written to it.
 local bench = require "perigee.bench"
 local ffi = require "ffi"
 local json = require "perigee.json"

@@ -6,8 +6,8 @@
 -- "encoder.layer.0.attention.self" read the site "encoder.layer.0.attention.self.qkv". An attention is no site, but is observed,
 -- too: its queries, keys and values. It gets `name`, what those linears' names begin with: "encoder.layer.0.attention.self".
 --
--- Names are unique. Of linears that share a weight the second is "NAME#2" (graph.lua); of sites and attentions that would have
--- one name the second likewise.
+-- Names are unique. If two linears share a weight, the second one is "NAME#2" (graph.lua). The same holds for two sites, or two
+-- attentions, that would have the same name.
 local Graph = require "perigee.graph"
 
 local sites = {}
@@ -21,7 +21,7 @@ local function plain(linears)
   return list
 end
 
--- What several linears' names begin with, and the initials of the rest.
+-- A name for several linears: their common parent, then the initial of each one's own name.
 local function name_of(linears)
   linears = plain(linears)
   local parent = linears[1]:match "^(.*%.)" or ""

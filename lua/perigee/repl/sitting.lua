@@ -1,7 +1,8 @@
 --- Sitting: what is typed at one prompt: its names, what it runs, what it keeps for a recipe.
 --
--- The names live in a table of their own, behind which Lua's globals can be read; reading a name that is neither is an error. A
--- `local` at the beginning of what is typed would be gone with the line that it is on, so it is left out.
+-- The names live in a table of their own. A name that is not in it is looked up in Lua's globals; if it is not there either,
+-- reading it is an error. The session removes `local` at the beginning of typed text, because a local variable would end with
+-- its line.
 local find = require "perigee.find"
 local names = require "perigee.repl.names"
 local pgee = require "perigee.ffi"

@@ -29,8 +29,9 @@ end
 
 local APPLY = { softmax = scores.softmax, sigmoid = scores.sigmoid, none = function(logits) return { unpack(logits) } end }
 
--- What makes scores of logits unless the caller says otherwise, as in transformers' text-classification pipeline: nothing if
--- config.json says that it is a regression; the sigmoid if several labels may be right, or if there is one; else the softmax.
+-- The function from logits to scores if the caller names none, as in transformers' text-classification pipeline: "none" if
+-- config.json says that the model is a regression; "sigmoid" if several labels may be right or there is one label; else
+-- "softmax".
 local function default(config)
   if config.json.problem_type == "regression" then
     return "none"
@@ -93,9 +94,9 @@ classify.options = inputs.options {
   threshold = { "number", -math.huge, math.huge, help = scores.THRESHOLD },
 }
 
---- model:classify(inputs, options): for each input { label =, score = its probability, scores = { label = probability },
--- logits = { ... } }. Of labels with one name the second is "NAME#2" in scores. A regression has its value as score. One input
--- (not in a list) gives one answer. Second result: the batch. Options:
+--- model:classify(inputs, options): for each input { label =, score = its probability, scores = { label = probability }, logits
+-- = { ... } }. If two labels have the same name, the second one is "NAME#2" in scores. The score of a regression is its value.
+-- One input (not in a list) gives one answer. Second result: the batch. Options:
 --   apply        what makes scores of logits: "softmax", "sigmoid", "none"; by default "none" if config.json's problem_type is
 --                regression, "sigmoid" if it is multi_label_classification or if there is one label, else "softmax"
 --   top_k        an integer of at least 1: the answer is a list of so many { label =, score = }, best first

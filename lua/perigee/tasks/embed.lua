@@ -1,6 +1,6 @@
---- embed: one vector for each text, as sentence-transformers computes it: the hidden states pooled, then the modules after the
--- pooling, such as a linear or the division by the length, if the checkpoint has any. A checkpoint that says nothing about
--- pooling gets the mean of all tokens, not scaled.
+--- embed: one vector for each text, as sentence-transformers computes it. The hidden states are pooled. Then the modules after
+-- the pooling run, if the checkpoint has any: a linear or the division by the length, for example. If the checkpoint says
+-- nothing about pooling, the vector is the mean of all tokens, not scaled.
 local inputs = require "perigee.inputs"
 local operator = require "perigee.operator"
 local options = require "perigee.options"
@@ -39,7 +39,7 @@ local function split(batch, first, last, skipped)
   return plan.packed_batch(2 * (last - first), starts, batch.ids + token, batch.types + token)
 end
 
--- What the head computes: a list of tensors [n][H], one for each mode.
+-- Runs the head on a batch. Returns a list of tensors [n][H], one for each mode of pooling.
 local function pool_all(encoder, batch, modes)
   local parts, gathered = {}, encoder:run("embed", batch)
   for i = 1, #modes do

@@ -1,15 +1,16 @@
 --- ner: the entities that are named in a text, or a tag for each of its words (token classification).
 --
 -- The head gives each token a logit of each label. Labels are those of BIO: B-PER begins a person, I-PER goes on, O is outside;
--- a label without prefix goes on. What becomes of tokens is said by `aggregation`, as in the token-classification pipeline of
--- the reference library:
+-- a label without prefix goes on. `aggregation` says how tokens become entities, as in transformers' token-classification
+-- pipeline:
 --   none      each token that is not outside, alone
 --   simple    neighbours of one kind are one entity (default)
 --   first     the same, by words: a word's label is its first token's
 --   average   a word's label is that of the mean of its tokens' probabilities
 --   max       a word's label is that of its token with the highest probability
--- An entity's score is the mean of its tokens' or words'. A token begins a word unless it has WordPiece's prefix of a
--- continuation; where there is none, if there is a space before it. One that the vocabulary does not have is a word by itself.
+-- An entity's score is the mean of its tokens' or words' scores. The unknown token is always a word by itself. If the
+-- vocabulary marks continuations (WordPiece's prefix), every other token without the prefix begins a word. If the vocabulary
+-- has no such prefix, a token begins a word when there is a space before it.
 local inputs = require "perigee.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"

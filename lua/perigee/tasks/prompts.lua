@@ -1,9 +1,10 @@
 --- Prompts: what goes before a text, by name or as it is. For tasks that take the option `prompt`.
 local pgee = require "perigee.ffi"
 
---- The text of the prompt that a caller of `task` gave: the one of that name among the checkpoint's, or the text itself; false is
--- none, nil the checkpoint's default. The result is nil if there is none. kind: of the models whose prompts the task takes, as
--- config_sentence_transformers.json has it; the prompts of another kind are not for this task.
+--- Returns the text of the prompt for a call of `task`; nil if there is no prompt. given: the name of one of the checkpoint's
+-- prompts, or any other text, which is then the prompt itself; false: no prompt; nil: the checkpoint's default prompt. kind:
+-- the kind of model whose prompts the task takes, "SentenceTransformer" or "CrossEncoder". If the checkpoint's prompts are for
+-- another kind, the task ignores them.
 return function(model, given, task, kind)
   if given == false then
     return nil

@@ -1,10 +1,11 @@
 --- qa: the answer to a question as a stretch of a context (Rajpurkar et al. 2016; no answer: 2018).
 --
--- The head gives each token two logits: that the answer begins there, and that it ends there. Question and context are one pair;
--- a long context becomes several windows (Devlin et al. 2019). In each window the logits of the context's tokens and of the
--- first token, which stands for "no answer", become probabilities, and a stretch is worth its first token's probability of
--- beginning times its last one's of ending, as in the question-answering pipeline of the reference library (version 4). A stretch
--- that several windows have counts once, with its best score; the last releases of version 4 add up what equal texts score.
+-- The head gives each token two logits: one for the beginning of the answer, one for its end. Question and context are one
+-- pair. A long context is cut into several windows (Devlin et al. 2019). In each window, a softmax makes probabilities of the
+-- logits of the context's tokens and of the first token, which stands for "no answer". A span's score is the probability that
+-- its first token begins the answer times the probability that its last token ends it, as in the question-answering pipeline of
+-- transformers 4. If several windows have the same span, the best of its scores counts. The last releases of transformers 4 add
+-- up the scores of equal texts instead.
 local inputs = require "perigee.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
@@ -87,7 +88,7 @@ end
 
 ---- An input ----------------------------------------------------------------------------------------------------------
 
--- What stands for "no answer": the least that any window says for it. If no window has a token of the context, the score is 0.
+-- The answer "no answer". Its score is the min over the windows; it is 0 if no window has a token of the context.
 local function null_answer(null)
   return { answer = "", start = 0, ["end"] = 0, score = math.exp(null.log), logits = null.sum, value = null.value }
 end

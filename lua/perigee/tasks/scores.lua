@@ -1,7 +1,7 @@
 --- Scores: what tasks make of logits.
 local scores = {}
 
---- What a command line says about options that several tasks have.
+--- Help texts for options that several tasks have.
 scores.TOP_K = "How many answers, best first. Default: of rerank and zeroshot all, of fill-mask 5, else 1"
 scores.THRESHOLD = "Only answers with at least this score"
 
@@ -128,9 +128,13 @@ function scores.characters(text)
   end
 end
 
---- A function that makes of bytes first to last (from 0, last excluded) of a text { text =, start =, end = (characters, that is
--- Unicode code points, from 0, end excluded, as other libraries count), first =, last = (the same characters from 1, both
--- included), first_byte =, last_byte = }: text:sub(first_byte, last_byte) is the text. A byte that is no UTF-8 is a character.
+--- Returns a function of first and last, two byte positions in `text` (from 0, last excluded). It describes the text between
+-- them:
+--   text                    this text, equal to text:sub(first_byte, last_byte)
+--   start, end              its characters (Unicode code points) from 0, end excluded, as other libraries count
+--   first, last             the same characters from 1, both included
+--   first_byte, last_byte   its bytes from 1, both included
+-- A byte that is not part of valid UTF-8 counts as a character.
 function scores.spans(text)
   local characters = scores.characters(text)
   return function(from, to)

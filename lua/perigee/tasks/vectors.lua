@@ -98,9 +98,9 @@ local function check_dimensions(x, dimensions)
   end
 end
 
---- Texts' vectors from their pooled hidden states, which it releases: the layers after the pooling, the division by the length,
--- and the cut, as `pooling` says (checkpoint/sentence.lua). dimensions: the caller's, which takes the place of the checkpoint's,
--- and comes before the division.
+--- Makes the texts' vectors from their pooled hidden states x, and releases x. `pooling` (checkpoint/sentence.lua) gives the
+-- layers after the pooling, then the division by the length, then the cut to its `dimensions`. dimensions: the caller's number;
+-- it replaces the checkpoint's, and the vectors are cut to it before the division by the length.
 function M.finish(x, pooling, dimensions)
   for _, layer in ipairs(pooling.layers or {}) do
     x = apply(layer, x)

@@ -28,8 +28,8 @@ local function entailment(config)
   return find(config.labels, "entail")
 end
 
--- Places of entailment and of contradiction. What is named otherwise is taken for the contradiction as in the reference library:
--- the first label, or the last if the first is the entailment.
+-- The indices of the labels for entailment and for contradiction. If no label's name begins with "contra", the contradiction is
+-- chosen as in transformers: it is the first label, or the last label if the first one is the entailment.
 local function places(config)
   local entails = entailment(config)
   if not entails then

@@ -1,8 +1,8 @@
 --- Tokenizer classes of transformers 5: what each makes of a vocabulary and of tokenizer_config.json.
 --
--- In version 5 a class makes its own normalizer, pre-tokenizer, post-processor and decoder. Of a tokenizer.json it takes only the
--- vocabulary, the merges and a precompiled charsmap. TokenizersBackend (once PreTrainedTokenizerFast) takes tokenizer.json as it
--- is.
+-- In version 5 a class makes its own normalizer, pre-tokenizer, post-processor and decoder. A class takes only the vocabulary,
+-- the merges and a precompiled charsmap from a tokenizer.json. TokenizersBackend (once PreTrainedTokenizerFast) takes
+-- tokenizer.json as it is.
 --
 -- An entry of CLASSES:
 --   model      the type of the vocabulary: "WordPiece", "BPE" or "Unigram"

@@ -1,5 +1,6 @@
---- A checkpoint's tokenizer as a tokenizer.json says it, decoded: the file itself, or what vocab.txt, vocab.json and merges.txt,
--- or a SentencePiece model come to with what stands beside them, as transformers 5 has it (classes.lua).
+--- A checkpoint's tokenizer as a decoded tokenizer.json. It is the file itself, or its equivalent made from other files as
+-- transformers 5 makes it (classes.lua): from vocab.txt, from vocab.json and merges.txt, or from a SentencePiece model, each
+-- with the small files in the same folder.
 local foreign = require "perigee.foreign"
 local json = require "perigee.json"
 local added = require "perigee.tokenizer.added"
@@ -84,7 +85,7 @@ local function charsmap(file)
   end
 end
 
--- What a class takes of a tokenizer.json.
+-- The parts of a tokenizer.json that a class takes.
 local function parts_of(file, path, class)
   local model = read.expect(file.model, "table", path, "the model")
   local kind = models.type_of(model)
@@ -306,9 +307,11 @@ local function texts(s)
   return special
 end
 
---- The tokenizer of a checkpoint (what perigee.checkpoint opened) as a decoded tokenizer.json; the path of the file that it is
--- from; texts of special tokens by key, { mask_token = "<mask>" }, as far as they are known; and { left = whether long texts are
--- cut off at their beginning }. Keys without effect are put on c.ignored.
+--- Reads the tokenizer of the checkpoint c (from perigee.checkpoint). Keys without effect are put on c.ignored. Returns
+--   1. the decoded tokenizer.json
+--   2. the path of the file that it is from
+--   3. the known texts of special tokens by key, { mask_token = "<mask>" }
+--   4. { left = whether long texts are cut off at their beginning }
 function M.read(c)
   local files, class = c:tokenizer_files(), classes.of(c)
   local file, path, s, own, guessed = (files.tokenizer and from_json or from_vocabulary)(c, files, class)

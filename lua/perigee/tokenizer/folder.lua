@@ -1,5 +1,6 @@
---- What the small files beside a tokenizer say of it, merged as transformers 5 merges them: tokenizer_config.json and, if that
--- has no added_tokens_decoder, the older special_tokens_map.json, added_tokens.json and the added tokens of tokenizer.json.
+--- Reads the small files in a tokenizer's folder and merges them as transformers 5 does: tokenizer_config.json and, if that
+-- file has no added_tokens_decoder, the older special_tokens_map.json, added_tokens.json and the added tokens of
+-- tokenizer.json.
 --
 --   local s = folder.read(c, tokenizer_json)   -- a checkpoint; its tokenizer.json, decoded, or nil
 --   s.named.mask_token                         -- a token, nil if no file names it; false if a file says null

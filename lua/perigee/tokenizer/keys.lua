@@ -1,9 +1,12 @@
 --- The keys of tokenizer_config.json: what is done with each of them.
 --
--- OBEYED: another module reads the key. INERT: transformers 5 does nothing with the key that changes tokens, or the key is a
--- record of how the file came to be. Other keys are functions: check(x) returns the reason why the value has no effect here, so
--- that model:unused() lists it, or raises an error if the value would change tokens in a way that is not supported. nil: the
--- value is what happens anyway. A key that is not in the table is listed as unknown.
+-- The table KEYS says for each key:
+--   OBEYED     another module reads the key
+--   INERT      the key changes no tokens in transformers 5, or it records how the file was made
+--   check(x)   a function. It returns nil if the tokenizer already does what the value says. It returns a reason if the value
+--              has no effect here; model:unused() lists that reason. It raises an error if the value would change tokens in an
+--              unsupported way
+-- A key that is not in the table is listed as unknown.
 local json = require "perigee.json"
 local read = require "perigee.tokenizer.read"
 local fail, given = read.fail, read.given
@@ -32,7 +35,8 @@ local function empty(value)
   return type(value) == "table" and next(value) == nil
 end
 
--- What a class takes or else ignores. `agrees(x)`: whether its tokenizer does so anyway.
+-- The check of a key that some classes obey and other classes ignore. `agrees(x)`: whether the tokenizer does what the value
+-- says even if its class does not read the key.
 local function of_class(agrees)
   return function(x)
     if not x.class.takes[x.key] and not agrees(x) then
@@ -114,8 +118,8 @@ for _, key in ipairs { "vocab", "merges", "tokenizer_object", "gguf_file", "post
   KEYS[key] = refused(nil, "a vocabulary has a file of its own")
 end
 
---- Checks every key of a checkpoint's tokenizer_config.json: the keys without effect are put on c.ignored. about: what the
--- tokenizer does: class (classes.lua), lowers (it lower-cases texts), prefixed (it puts a space before them).
+--- Checks every key of a checkpoint's tokenizer_config.json, and puts keys without effect on c.ignored. about: facts about the
+-- tokenizer: class (classes.lua), lowers (it lower-cases texts), prefixed (it puts a space before texts).
 function M.check(c, about)
   local path, x = c.files.tokenizer_config, setmetatable({}, { __index = about })
   for key, value in pairs(c.tokenizer_config) do

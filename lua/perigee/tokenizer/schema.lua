@@ -1,5 +1,5 @@
 --- The keys of a tokenizer.json: those of the file, and those of each component by its type. A key that is not here has no
--- effect, neither here nor in the tokenizers package, and is listed. What the values may be is checked where they are read.
+-- effect, neither here nor in the tokenizers package, and is listed. The modules that read the keys check their values.
 local read = require "perigee.tokenizer.read"
 
 local M = {}
@@ -24,7 +24,7 @@ local MODELS = {
   Unigram = set "type unk_id vocab byte_fallback",
 }
 
--- Of normalizers, pre-tokenizers, post-processors and decoders: `type`, and these.
+-- Keys of normalizers, pre-tokenizers, post-processors and decoders by their type, besides `type`.
 local COMPONENTS = {
   BertNormalizer = set "clean_text handle_chinese_chars strip_accents lowercase",
   Strip = set "strip_left strip_right content start stop",

@@ -14,8 +14,8 @@ local MODULES = {
 -- Values that calls are made with, by name; `calls` holds the functions by the names that inputs have for them.
 local world, calls, names
 
--- What must not be called: it waits, ends the process, uses what the other calls need, or is for modules (the last six
--- take what modules made).
+-- Functions that are not called, because they wait, end the process, free or change something that the other calls need, or are
+-- for modules (the last six take tables that modules made).
 local LEFT_OUT = {
   register_model = true, threads = true, release = true, save = true, bench = true, repl = true, lower = true, quantizer = true,
   graph = true, optional = true, code = true,

@@ -1,6 +1,6 @@
--- Tokenizers of folders: tokenizer.json, vocab.txt, vocab.json and merges.txt, or a SentencePiece model, with what stands beside
--- them in several forms, against the answers of transformers' AutoTokenizer in folders.json, which golden_folders.py made, and in
--- folders_random.json, which differential_folders.py made.
+-- Tokenizers of checkpoint folders, compared with transformers' AutoTokenizer. A folder has tokenizer.json, vocab.txt,
+-- vocab.json and merges.txt, or a SentencePiece model, and the small configuration files in several forms. golden_folders.py
+-- made the answers in folders.json, differential_folders.py made those in folders_random.json.
 local cjson = require "cjson"
 local json = require "perigee.json"
 local tokenizer = require "perigee.tokenizer"

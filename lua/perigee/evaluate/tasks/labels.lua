@@ -14,7 +14,7 @@ local OPTIONS = {
   },
 }
 
--- What a file calls a label, as the model does: its name, in whatever case, or its number from 0.
+-- The set's labels by the model's names. A file may name a label in upper or lower case, or give its number from 0.
 local function names_of(set, labels)
   local known = {}
   for i, name in ipairs(labels) do
@@ -70,8 +70,8 @@ local function regression(set, encoder, task)
   }
 end
 
---- One of the model's labels for each text, or pair: accuracy; F1 of the second label and Matthews' correlation where there are
--- two, else macro F1. Of a regression its number: see regression.
+--- classify gives one of the model's labels for each text or pair. Metrics: accuracy; if there are two labels, F1 of the second
+-- one and Matthews' correlation, else macro F1. A regression gives a number: see regression.
 function tasks.classify(set, encoder, _, task)
   need(set, task, "label", "score")
   return (encoder.config.problem == "regression" and regression or classify)(set, encoder, task)

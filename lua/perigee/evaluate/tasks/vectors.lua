@@ -19,7 +19,7 @@ local OPTIONS = {
 
 ---- Vectors -----------------------------------------------------------------------------------------------------------
 
--- Of each input its vector, of length 1.
+-- One vector of length 1 for each input.
 local function vectors_of(encoder, texts, prompt)
   local matrix = encoder:embed(texts, { prompt = prompt })
   local width = matrix.shape[2]
