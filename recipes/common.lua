@@ -319,7 +319,8 @@ end
 
 ---- Running -----------------------------------------------------------------------------------------------------------
 
--- Without the line of a recipe that called what raised it, which a user has not written. The place of a bug stays.
+-- Removes the recipe's line from an error that a user made, because the user did not write that line. An error of the recipe's
+-- own code keeps its line.
 local function without_line(message)
   local path, rest = tostring(message):match "^([^\n]-)%.lua:%d+: (.*)$"
   local folder = here:match "[^/]*$"

@@ -23,7 +23,7 @@ local evaluate = perigee.evaluate
 local QUANTIZING = common.join(common.CALIBRATING, { "alpha", "skip", "settings" })
 local OF_CHECKPOINT = common.join({ "activations" }, QUANTIZING, common.LOADING)
 
--- The model, unless --model names it, the task, and the files: from the words that are no options.
+-- Reads the arguments that are not options: the model (unless --model names it), the task, and the files.
 local function read_words(args)
   local words, at = args.words, 1
   local jobs = table.concat(options.names(tasks.jobs), ", ")

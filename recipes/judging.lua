@@ -62,7 +62,7 @@ local function contents_of(path)
   return contents[path]
 end
 
---- The inputs to calibrate on, a list. It is an error to calibrate on what the model is then judged by.
+--- The list of inputs for calibration. It is an error if the model is then evaluated on the same inputs.
 function judging.calibration(args)
   for _, path in ipairs(args.calibration or { loading.CALIBRATION }) do
     if contents_of(path) == contents_of(args.eval or loading.PAIRS) then
@@ -110,7 +110,7 @@ local function size_of(path)
   return file and file:close() and bytes or 0
 end
 
--- Bytes of the checkpoint's weights, and of the artifact, which is written to args.save, or to a place where it does not stay.
+-- Bytes of the checkpoint's weights, and of the artifact. The artifact is written to args.save, or to a temporary file.
 local function file_sizes(model, q, args)
   local fp32 = 0
   for _, path in ipairs(model.checkpoint.files.weights) do
@@ -212,8 +212,8 @@ local function print_next(result, args)
   end
 end
 
--- The same as JSON can say it: null for what it has no number for (a correlation that is not defined, the SQNR of what is equal),
--- and UTF-8 whatever paths and labels are.
+-- The same value in a form that JSON can express: null for a number that is not finite (an undefined correlation, the SQNR of
+-- equal tensors), and texts as valid UTF-8, because paths and labels may have other bytes.
 local function sayable(value)
   if type(value) == "table" then
     local copy = {}

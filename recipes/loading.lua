@@ -8,7 +8,7 @@ local loading = {}
 
 local DEMO = common.top .. "/build/demo/all-MiniLM-L6-v2"
 
---- The texts to calibrate on and the labelled pairs to judge by unless others are named.
+--- Default files: texts for calibration, and labelled pairs for evaluation.
 loading.CALIBRATION, loading.PAIRS = common.here .. "/data/calibration.txt", common.here .. "/data/pairs.tsv"
 
 --- Whether there is a folder of that name.

@@ -7,8 +7,8 @@
 -- its task is first run. There are no FP32 weights: settings can be read, not changed.
 --
 -- Formats. A file says which format it is of, a whole number that rises with every change that earlier libraries cannot read.
--- This library reads formats 1 and 2; 2 is of models with layers after their pooling, or whose vectors are cut. A newer one is
--- refused by name; CHANGELOG.md says when an older one is no longer read.
+-- This library reads formats 1 and 2. Format 2 is for models that have layers after their pooling, or whose vectors are cut. A
+-- newer format is an error that names it. CHANGELOG.md says when an older format is no longer read.
 --
 -- Damage. Whenever a file is opened, the checksums of the header and of every tensor of at most 64 KiB are checked. The
 -- checksums of larger tensors are checked with { verify = true } or { copy = true }. Every field of the metadata is checked
@@ -43,7 +43,7 @@ local function named(self, f, ...)
   return result
 end
 
--- A key of the metadata, decoded; nil if it may be missing and is.
+-- Decodes the value of a key of the metadata. Returns nil if the key is missing and `optional`.
 local function decoded(self, key, optional)
   local text = self.file:metadata(key)
   if not text then
@@ -112,8 +112,8 @@ function Artifact:pooling()
   return pooling
 end
 
---- For tasks: prompts, { name = text }, the name of the one that goes before a text by default, nil if none, and the kind of
--- model that they are of.
+--- For tasks: returns the prompts, { name = text }; the name of the default prompt, nil if there is none; and the kind of model
+-- that the prompts are for.
 function Artifact:prompts()
   if not self.prompted then
     fail(self, "it was saved without prompts: its checkpoint's are malformed")

@@ -143,7 +143,8 @@ function bench.measure(load, seconds)
   return result
 end
 
--- Bytes that only this process has, and with its share of those that it shares; nil without /proc.
+-- This process's memory in bytes: own, its private memory; with_share, the same plus its share of shared memory. nil without
+-- /proc.
 local function own_memory()
   local sizes, file = {}, io.open "/proc/self/smaps_rollup"
   if not file then

@@ -90,8 +90,8 @@ function Checkpoint:names()
   return { unpack(self.order) }
 end
 
---- The tensor of that name, a view of the mapped file; nil if there is none. One of type F64, and one that an adapter changes, is
--- a new tensor in F32.
+--- The tensor of that name, a view of the mapped file; nil if there is none. If the tensor has type F64, or an adapter changes
+-- it, the result is a new tensor in F32.
 function Checkpoint:tensor(name)
   local found = self.tensors[name]
   if not found then

@@ -8,8 +8,7 @@ local options = require "perigee.options"
 local methods = {}
 local Config = { __index = methods }
 
---- values: the decoded file; path: what errors call it; ignored: the list of keys without effect (ignored.lua), if anybody wants
--- it.
+--- values: the decoded file; path: the file's name in errors; ignored: the list for keys without effect (ignored.lua), or nil.
 function Config.new(values, path, ignored)
   return setmetatable({ json = values, path = path, ignored = ignored }, Config)
 end

@@ -1,4 +1,4 @@
---- config.json's keys: what becomes of each key that transformers 5 acts on in BERT and its relatives, and why.
+--- config.json's keys: how Perigee treats each key that transformers 5 acts on in BERT and its relatives, and why.
 --
 --   keys.of.chunk_size_feed_forward      --> { "none", "a row's result does not depend on the rows beside it" }
 --   keys.check(config)                   -- refuses and lists what this table says
@@ -53,7 +53,7 @@ M.of = {
   compression_config = { "refused", "the weights are compressed; take the checkpoint that it was made from" },
   fusion_config = { "refused", "weights are not fused" },
   transformers_weights = { "refused", "the weights are in model.safetensors" },
-  -- What is said once.
+  -- Keys that are listed.
   auto_map = { "listed", "code of the checkpoint's own is not run" },
   custom_pipelines = { "listed", "code of the checkpoint's own is not run" },
   -- Keys without effect on an answer.

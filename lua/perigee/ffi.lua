@@ -110,8 +110,8 @@ function M.absolute(file)
   return text
 end
 
---- The directory in which the process loaded this module. A host may change to another one: relative paths of the environment
--- begin here.
+--- The working directory of the process when it loaded this module. Relative paths in environment variables start there,
+-- because a host may change its working directory later.
 M.started = M.absolute "."
 
 -- struct statx of Linux, 256 bytes.
@@ -154,7 +154,7 @@ end
 
 -- ---- Failures -----------------------------------------------------------------------------------------------------------
 
--- The folder of these modules, as this one was found and as others are.
+-- The folder of these modules, in two forms: by the path from which this module was loaded, and by the path that find.lua uses.
 local OWN = { debug.getinfo(1, "S").source:match "^@(.*/)[^/]*$", find.folder .. "/perigee/" }
 
 --- Whether a function, as debug.getinfo describes it, is of one of these modules.
@@ -197,7 +197,8 @@ function M.check(status)
   end
 end
 
---- f(...), up to two results. Errors, which name no place of their own, blame the line that called these modules.
+--- Calls f(...) and returns up to two results. f raises errors without a line; raise makes them blame the line that called
+-- these modules.
 function M.raise(f, ...)
   local ok, result, second = pcall(f, ...)
   if not ok then

@@ -16,7 +16,7 @@ pcall(ffi.cdef, "void free(void *block);")
 
 local find = {}
 
---- The path from the root, without symbolic links; the path as it is if nothing is there.
+--- The absolute path without symbolic links; the path unchanged if nothing has that path.
 function find.absolute(path)
   local found = ffi.C.realpath(path, nil)
   if found == nil then

@@ -1,4 +1,4 @@
---- Foreign files: what stands where a file that can be read is expected, by its first bytes, and what to do about it.
+--- Foreign files: recognizes, by its first bytes, a file of a kind that Perigee does not read, and says what the user can do.
 --
 --   foreign.hint(path)   -- "; it is a pointer of Git LFS, not the file itself: run `git lfs pull` in the folder"
 local pgee = require "perigee.ffi"

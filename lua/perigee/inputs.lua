@@ -277,7 +277,7 @@ end
 
 local inputs = {}
 
---- The options that every task has, for options.read: what becomes of long texts.
+--- The options that every task has, for options.read: how long texts are treated.
 inputs.OPTIONS = {
   long = {
     "choice", Batch.LONG, help = "What becomes of a text that is too long. Default: truncate; of qa windows",
@@ -297,8 +297,8 @@ function inputs.options(own)
   return own
 end
 
---- `how`, what a task says of its batch, with what the user's options say of long texts. An error if these say what windows have
--- in common, and there are none.
+--- Adds the user's options for long texts to `how`, the options of a batch (batch.lua), and returns it. If `stride` is given but
+-- texts are not cut into windows, that is an error.
 function inputs.how(read, how, task)
   local long = read.long or how.forms and how.forms[1] == "question" and "windows" or "truncate"
   if read.stride and long ~= "windows" then

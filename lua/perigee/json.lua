@@ -20,8 +20,8 @@ function M.describe(value)
   return type(value) == "table" and "a list or an object" or pgee.describe(value)
 end
 
---- The text of a regular file of at most 1 GiB. Missing, unreadable or anything else: nil and why. A pipe or a device is refused
--- before it is opened, because opening one may wait for ever; `any`: it is read, too.
+--- The text of a regular file of at most 1 GiB; nil and the reason if there is no such file or it cannot be read. A pipe or a
+-- device is refused before it is opened, because opening one may wait for ever. any: true reads these, too.
 function M.text(path, any)
   local found = not any and pgee.stat(path) or nil
   if found and not found.regular then
@@ -124,7 +124,7 @@ function M.canonical(value)
   return canonical(value)
 end
 
---- The same, for those who do not mind the order.
+--- The same function, for callers that do not rely on the order of keys.
 M.encode = canonical
 
 --- The value that a JSON text holds. Errors, which blame nobody, say at which byte of the text it is not JSON.

@@ -24,7 +24,8 @@ local function lead(b)
   if b == 0xF4 then return 3, 0x80, 0x8F end
 end
 
---- The position of the first byte that is no UTF-8, nil if all are. from: where a character begins, to look from there on.
+--- The position of the first byte that is not UTF-8; nil if all bytes are. from: the position of a character's first byte,
+-- where the check begins.
 function grammar.malformed(text, from)
   local i = text:find("[\128-\255]", from)
   while i and i <= #text do
@@ -140,8 +141,8 @@ local function sequence(text, i, close, expected, member)
   end
 end
 
--- each(first, last, from) is told where each member's name, in quotes, and its value stand. It returns the position after the
--- value.
+-- Calls each(first, last, from) for each member of an object: first to last is its name with the quotes, its value begins at
+-- `from`. each returns the position after the value.
 local function members(text, i, each)
   return sequence(text, i, 125, "',' or '}'", function(at)
     local b
@@ -208,7 +209,7 @@ local function utf8(code)
     0x80 + code % 64)
 end
 
--- The text of a raw string, or nil if it has half of a surrogate pair, which no UTF-8 can say.
+-- The text of a raw string; nil if it has half of a surrogate pair, which UTF-8 cannot encode.
 local function unquoted(raw)
   local text = sub(raw, 2, -2)
   if not text:find("\\", 1, true) then

@@ -14,7 +14,8 @@ local jsonl = {}
 local Line = {}
 Line.__index = Line
 
--- `text` if it is one; else an error that names the function. Not perigee.options: this is called for every line.
+-- Returns `text` if it is a text; else an error that names the function. This does not use perigee.options, because it runs for
+-- every line.
 local function check_text(text, what)
   if type(text) ~= "string" then
     pgee.error(("%s is %s, expected a text"):format(what, pgee.describe(text)))

@@ -1,5 +1,5 @@
---- Options: tables of named values that a function takes. A name that it does not know is an error, never ignored. Errors blame
--- as perigee.ffi's error does. nil is asked for by type(): a null pointer of C equals nil, but is a value of the wrong kind.
+--- Options: tables of named values that a function takes. An unknown name is an error, never ignored. Errors blame as
+-- perigee.ffi's error does. Checks for nil use type(), because a null pointer of C equals nil but is a value of the wrong kind.
 local nearest = require "perigee.nearest"
 local pgee = require "perigee.ffi"
 local error = pgee.error

@@ -239,8 +239,8 @@ local function model(m, vocab, unk)
   return { type = "Unigram", vocab = vocab, unk_id = unk, byte_fallback = m.trainer.byte_fallback or false }
 end
 
--- How the ids of each class follow from the model's: pieces before those from the piece `first` on, and behind them. s: what the
--- folder says of special tokens (tokenizer/folder.lua).
+-- For each class, a function that returns three things: the pieces before the model's own, the model's first piece (from 0)
+-- that is kept, and the pieces after them. This order gives the ids. s: the folder's special tokens (tokenizer/folder.lua).
 local FORMS = {
   XLMRobertaTokenizer = function(s)
     return { { s:text "bos_token" }, { s:text "pad_token" }, { s:text "eos_token" }, { s:text "unk_token" } }, 3,

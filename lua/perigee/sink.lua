@@ -35,7 +35,8 @@ local function each_line(file, f)
   return stop
 end
 
--- Calls f(row) for each whole row of a .npy. Returns where the last one ends. Other vectors are an error: they would be mixed.
+-- Calls f(row) for each whole row of a .npy file. Returns where the last one ends. If the file has other vectors, that is an
+-- error, because the file would have two kinds of vectors.
 local function each_row(file, width, f)
   local header = file:read(HEADER, 0)
   if #header < HEADER then

@@ -170,12 +170,12 @@ end
 
 local TRIES = 100 -- to open a file that other processes finish meanwhile
 
---- Where a file that is written at `path` will stand: what a link leads to.
+--- The path at which a file written to `path` will be: if `path` is a link, the target of the link.
 function system.target(path)
   return S.readlink(path, ffi.new "char[1]", 1) > 0 and pgee.absolute(path) or path
 end
 
--- Opens path.part and takes its lock. Returns nil if another process gave it its name between these two steps.
+-- Opens path.part and takes its lock. Returns nil if another process renamed or replaced the file between these two steps.
 local function open_part(part)
   local fd = S.open(part, READ_WRITE + CREATE, ffi.cast("int", 438)) -- rw-rw-rw-, less what umask takes
   if fd < 0 then

@@ -39,7 +39,7 @@ local function narrow(v, fraction, bias)
   return sign + math.min(bits, infinite)
 end
 
--- Floats are only written by such pointers, see perigee.ffi; what others get points to their bits.
+-- The pointers in `written` are for writing floats alone (perigee.ffi says why). Callers get pointers to the bits of floats.
 local function float(bits, written, stored)
   return {
     float = true, pointer = ffi.typeof(bits), written = ffi.typeof(written or bits),
@@ -363,8 +363,8 @@ end
 
 --- The elements of a float tensor as numbers: a copy, an FFI array of doubles from 0, row after row without gaps. A NaN is
 -- canonical: the bits of one in a file or from C never reach Lua (see perigee.ffi).
---   rows, width   what the tensor must have, nil: anything; an error if it has something else. Nothing checks the indices of an
---                 FFI array, so whoever knows how far it is read says so here
+--   rows, width   the shape that the tensor must have; nil: any. Nothing checks the indices of an FFI array. Therefore a caller
+--                 that reads a fixed number of elements states the shape here
 function methods.numbers(t, rows, width)
   local h = class.handle(t, "tensor")
   local kind, of_t, of_row = types[C.pgee_tensor_dtype(h)], tonumber(C.pgee_tensor_dim(h, 0)), width_of(h)

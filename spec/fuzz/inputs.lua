@@ -49,7 +49,8 @@ function inputs.unsound(message)
   end
 end
 
---- Why what a driver makes of an input is wrong, or nil. A driver's run(input) returns nothing, or what is wrong.
+--- Runs a driver on an input. Returns what is wrong with the result, or nil. A driver's run(input) returns nothing if all is
+-- right, else what is wrong.
 function inputs.judge(driver, input)
   local ok, why = xpcall(function() return driver.run(input) end, function(message)
     local bad = inputs.unsound(message)

@@ -112,7 +112,7 @@ function mutate.json(text, random)
   return ok and text or nil
 end
 
---- By either way, the first line aside if `titled`: it says what the rest is.
+--- Mutates an input as bytes or as JSON. titled: mostly leaves the first line, which says what the rest is.
 function mutate.any(input, inputs, random, titled)
   local title, rest = "", input
   if titled and random(32) > 1 then

@@ -1,6 +1,6 @@
--- Whatever a public function is given, it does it, or its error blames the line that called it and says what was given and what
--- was expected. Every public function is tried with each of its arguments odd in turn: a new one that is in neither list of
--- spec/support/surface.lua makes this fail.
+-- Calls every public function with odd values, one odd argument at a time. A call must work, or its error must blame the line
+-- that called the function and say what was given and what was expected. A new public function must be on one of the two lists
+-- of spec/support/surface.lua, or this spec fails.
 local ffi = require "ffi"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"

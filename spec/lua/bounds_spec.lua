@@ -1,4 +1,5 @@
--- Sizes that a file or a caller chooses: Lua reads no memory past the end of what they are about. FFI arrays check nothing.
+-- Sizes that a file or a caller gives: Lua must not read past the end of the array that a size is about. FFI arrays check no
+-- index.
 local artifacts = require "spec.support.artifacts"
 local files = require "spec.support.files"
 local models = require "spec.support.models"

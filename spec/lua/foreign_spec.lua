@@ -1,4 +1,5 @@
--- perigee.foreign: files that stand where others are expected. checkpoint_spec.lua has those in the place of weights and JSON.
+-- perigee.foreign: errors about files of another kind than expected. checkpoint_spec.lua has such files in place of weights and
+-- JSON.
 local files = require "spec.support.files"
 local foreign = require "perigee.foreign"
 local models = require "spec.support.models"

@@ -1,4 +1,4 @@
--- NaNs whose bits a file or C chose: whatever they are, Lua sees the number NaN (perigee.ffi says why).
+-- NaNs whose bits come from a file or from C: Lua must see each of them as the number NaN (perigee.ffi says why).
 local ffi = require "ffi"
 local evaluate = require "perigee.evaluate"
 local files = require "spec.support.files"
@@ -26,7 +26,7 @@ local function all_nan(list, count, from)
   end
 end
 
--- The vector read in every way that there is.
+-- Reads the vector by every function that reads floats.
 local function read(t)
   local n = #t
   all_nan(t, n)

@@ -1,6 +1,6 @@
---- Collect: a hostile collector. Before a call into the library, when its arguments are there, all garbage is collected: what
--- only a pointer among the arguments would keep is freed, and the sanitizers of `make hard` see C read it. Between calls the
--- collector never pauses: a new cycle begins when one has ended.
+--- Collect: a hostile garbage collector. Before a call into the library, when its arguments are made, all garbage is collected.
+-- Memory that is reachable only through a C pointer in the arguments is then freed, and the sanitizers of `make hard` report
+-- that C reads it. Between calls the collector never pauses: a new cycle begins when one has ended.
 --
 -- The environment variable PERIGEE_COLLECT asks for it. A collection takes 2 ms, so even "full" leaves out calls of long loops:
 local KINDS = {

@@ -1,5 +1,5 @@
---- Surface: the public functions and methods of the Lua API, and for each how it is called rightly. arguments_spec.lua tries them
--- with odd arguments.
+--- Surface: the public functions and methods of the Lua API, and right arguments for each. arguments_spec.lua tries them with
+-- odd arguments.
 --
 --   local world = surface.world()
 --   surface.functions(world)   -- { name = function }: what there is, found by looking
@@ -404,7 +404,7 @@ local function top(try, w)
   try("lines.path", function() return { perigee.lines(w.file) } end)
 end
 
---- How each function is called rightly.
+--- Right arguments for each function.
 function surface.entries(w)
   local entries, functions = {}, surface.functions(w)
   for group, of in pairs {

@@ -23,7 +23,7 @@ function check.spelled(place, ...)
   return text
 end
 
---- Raises: what a place holds is wrong. what: a format of the rest of the sentence.
+--- Raises an error about the value at a place. what: a format, the rest of the sentence.
 function check.wrong(place, what, ...)
   error(check.spelled(place) .. what:format(...), 0)
 end
@@ -96,7 +96,7 @@ function check.choice(allowed)
   end
 end
 
---- nil, or what another check takes. A check that is no `maybe` takes no nil.
+--- nil, or a value that another check accepts. No other check accepts nil.
 function check.maybe(other)
   return function(value, place)
     return value ~= nil and other(value, place) or value
@@ -109,7 +109,7 @@ local function expect_table(value, place, what)
   end
 end
 
---- A list of what another check takes, of at least `least` entries.
+--- A list of at least `least` values that another check accepts.
 function check.list(item, least)
   return function(value, place)
     expect_table(value, place, "a list")
@@ -128,7 +128,7 @@ function check.list(item, least)
   end
 end
 
---- An object with any keys, whose values another check takes.
+--- An object with any keys, whose values another check accepts.
 function check.map(item)
   return function(value, place)
     expect_table(value, place, "an object")

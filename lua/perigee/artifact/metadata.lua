@@ -1,5 +1,5 @@
---- metadata: what the JSON texts of an artifact's __metadata__ may say, but for its plans (plan.lua). A file with a right
--- checksum need not be one that save.lua wrote, so each field is checked where it is read. Errors name the field and blame
+--- metadata: checks the JSON texts in an artifact's __metadata__, except for its plans (plan.lua). Each field is checked where
+-- it is read, because another program than save.lua can write a file with right checksums. Errors name the field and blame
 -- nobody.
 local check = require "perigee.artifact.check"
 local Config = require "perigee.config"
@@ -31,7 +31,7 @@ local function plain(value, place)
   return value
 end
 
--- Fields by name. None may hide what a Config has itself.
+-- Fields by name. A field with the name of one of Config's own fields or methods is an error.
 local function fields(value, place)
   check.map(check.any)(value, place)
   for key, inner in pairs(value) do

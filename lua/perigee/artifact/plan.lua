@@ -1,7 +1,8 @@
---- plan: from what an artifact says of a head, "plan.HEAD" of its metadata, to a plan of the engine that runs from the file.
+--- plan: builds the engine's plan of a head from "plan.HEAD" of an artifact's metadata. The plan reads its weights from the
+-- file.
 --
--- Buffers, steps, outputs and what explain shows are checked one by one; a step's arguments are checked as if they had been typed
--- (operator.lua, and pgee_plan_push). Errors name the place, "plan.hidden.steps[3]", and blame nobody.
+-- Buffers, steps, outputs and the rows for explain are checked one by one. A step's arguments are checked like those of a
+-- caller (operator.lua, and pgee_plan_push). Errors name the place, "plan.hidden.steps[3]", and blame nobody.
 local check = require "perigee.artifact.check"
 local json = require "perigee.json"
 local operator = require "perigee.operator"
@@ -40,7 +41,7 @@ local PLAN = check.object {
 
 ---- Arguments of steps ------------------------------------------------------------------------------------------------
 
--- A tensor of the file, a view, kept.
+-- The file's tensor of that name, a view, which the artifact keeps.
 local function tensor_of(artifact, name, place)
   check.text(name, place)
   artifact.tensors[name] = artifact.tensors[name] or at(place, artifact.file.tensor, artifact.file, name)
@@ -64,7 +65,7 @@ end
 
 local BUFFER, TENSOR = check.object { buffer = index }, check.object { tensor = check.text }
 
--- A buffer's, by its index.
+-- The buffer at an index.
 local function buffer_of(buffers, i, place)
   return buffers[i] or check.wrong(place, " is the buffer %d, but there are %d buffers", i, #buffers)
 end

@@ -26,7 +26,7 @@ for key in ([[peft_type base_model_name_or_path r lora_alpha use_rslora use_dora
   KNOWN[key] = true
 end
 
--- Ways to begin training that change nothing but the adapter. Others change the base model's weights, too.
+-- Values of init_lora_weights that change only the adapter. With other values, peft also changes the base model's weights.
 local BEGINNINGS = { gaussian = true, eva = true }
 
 local MERGE = "; peft's merge_and_unload makes a checkpoint without an adapter"
@@ -140,8 +140,9 @@ local function add_part(own, bare, file, name, canonical)
   return false
 end
 
--- The value that a pattern's keys give a module: they are its name or the end of its path. nil if none is. The keys are regular
--- expressions; those that are more than names are an error, as are two that do not agree, whose order JSON does not keep.
+-- The value for a module from an object of patterns, such as rank_pattern; nil if no key matches. A key matches the module's
+-- name or the end of its path. peft reads the keys as regular expressions; here a key that is more than a name is an error. If
+-- two keys with different values match, that is an error, because JSON does not keep the order of keys.
 local function by_pattern(own, key, module)
   local patterns, found = given(own.config[key]) or {}, nil
   if type(patterns) ~= "table" or #patterns > 0 then
@@ -198,8 +199,8 @@ local function check_change(own, target, change)
   end
 end
 
--- Checks all changes and gives each its scale. Those of tensors that the base model lacks, such as a pooler, are left out: their
--- names are on the list of stored tensors, which nobody asks for. Errors if there is no other.
+-- Checks all changes and gives each its scale. If the base model lacks the tensor of a change (a pooler's, for example), the
+-- change is left out, and model:unused() lists its names. If no change is left, that is an error.
 local function check_changes(self)
   local own, left = self.adapter, next(self.adapter.changes)
   for target, change in pairs(own.changes) do
@@ -300,7 +301,8 @@ local function expect(own, name, what, t, shape)
   end
 end
 
---- The tensor of that name with what the adapter adds to it, F32; nil if that is nothing. t: the base model's.
+--- The tensor of that name with the adapter's change, in F32; nil if the adapter does not change it. t: the base model's
+-- tensor.
 function M.merge(own, name, t)
   local change = own.changes[name]
   if not change then

@@ -197,7 +197,7 @@ local function read_pooling(module, dir)
   return names ~= nil and named_modes(names, path) or switched_modes(config, path), flag(config, "include_prompt", path)
 end
 
--- Without modules.json: the mean; of a model that was made to write text the last token.
+-- The pooling without modules.json: the last token if the model generates text (ForCausalLM), else the mean.
 local function default_pooling(self)
   local architectures = self.config.architectures
   local first = type(architectures) == "table" and architectures[1]

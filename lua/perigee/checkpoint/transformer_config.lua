@@ -19,7 +19,7 @@ local HUB = {
   subfolder = true, token = true, cache_dir = true, revision = true, local_files_only = true, trust_remote_code = true,
 }
 
--- Arguments of from_pretrained that do not change what a model computes, or only in how many bits.
+-- Arguments of from_pretrained that do not change the computation, except for its precision.
 local HARMLESS_ARGUMENTS = {
   dtype = true, torch_dtype = true, attn_implementation = true, device_map = true, low_cpu_mem_usage = true,
   add_pooling_layer = true, use_safetensors = true,
@@ -107,8 +107,8 @@ function M.any_path(self)
   return find(self, function() return true end)
 end
 
---- The path of the one that sentence-transformers reads: beside a modules.json, the first that is not empty. One that is not JSON
--- is an error when it is read.
+--- The path of the file that sentence-transformers reads: if there is a modules.json, the first file of these names that is not
+-- empty. A file that is not JSON is an error when it is read.
 function M.path(self)
   return self.modules and find(self, function(path)
     local ok, values = pcall(json.object, path)
@@ -138,7 +138,7 @@ function M.read(self)
   return values
 end
 
---- Puts the arguments of that name, processor_kwargs or config_kwargs, over the values of the file that they go with.
+--- Replaces values of a file by the arguments of that name, processor_kwargs or config_kwargs.
 function M.override(self, values, name)
   for key, value in pairs(self.sentence_config[name] or {}) do
     if not HUB[key] then

@@ -20,7 +20,7 @@ local CONVERT = [[To convert them, run in that folder, with PyTorch and safetens
 
 local ORIGIN = "Take the checkpoint that it was made from."
 
--- Weights in other forms by their usual names, and what is said of them.
+-- Usual file names of weights in other formats, and the texts of the errors about them.
 local OTHERS = {
   { "pytorch_model.bin", CONVERT }, { "pytorch_model.bin.index.json", CONVERT },
   { "model.onnx", ORIGIN }, { "onnx/model.onnx", ORIGIN }, { "openvino_model.bin", ORIGIN },
@@ -91,7 +91,7 @@ local function check_shards(list, folder, index)
   end
 end
 
--- The tensors of the shards: the index says which is in which. A tensor that it does not name is not seen.
+-- The tensors of the shards. The index names the shard of each tensor; a tensor that the index does not name is ignored.
 local function sharded(folder, index)
   local map, names = weight_map(index)
   local list, where, paths, files, has = shards_of(map, names), {}, {}, {}, {}

@@ -1,4 +1,4 @@
---- Sitting: what is typed at one prompt: its names, what it runs, what it keeps for a recipe.
+--- Sitting: a session at one prompt: its names, how typed text runs, and the lines kept for a recipe.
 --
 -- The names live in a table of their own. A name that is not in it is looked up in Lua's globals; if it is not there either,
 -- reading it is an error. The session removes `local` at the beginning of typed text, because a local variable would end with

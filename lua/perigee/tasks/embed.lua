@@ -48,8 +48,8 @@ local function pool_all(encoder, batch, modes)
   return parts
 end
 
--- Turns means weighted by positions from 1, y, into those by positions from skipped + 1, which the tokens have in the whole
--- sequence: of every second row, whose tokens are lengths[row]. mean: the plain means.
+-- Changes y, means weighted by positions counted from 1, into means weighted by the positions in the whole sequence, counted
+-- from skipped + 1. lengths: { [row from 0] = tokens }, the rows to change. mean: the unweighted means.
 local function count_from(y, mean, lengths, skipped)
   local weighted, plain, width = y:numbers(), mean:numbers(#y, y.shape[2]), y.shape[2]
   for row, n in pairs(lengths) do
@@ -61,8 +61,8 @@ local function count_from(y, mean, lengths, skipped)
   y:put(weighted)
 end
 
--- Sequences first + 1 to last of a batch, whose hidden states are given: their tokens after the first `skipped`, pooled into
--- those rows of `into`.
+-- Pools sequences first + 1 to last of a batch, without their first `skipped` tokens, into the same rows of `into`. hidden: the
+-- hidden states of these sequences.
 local function pool_chunk(hidden, mode, batch, first, last, skipped, into)
   local width, halves, lengths = into.shape[2], split(batch, first, last, skipped), {}
   local function pooled(by)

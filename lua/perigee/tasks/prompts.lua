@@ -1,4 +1,4 @@
---- Prompts: what goes before a text, by name or as it is. For tasks that take the option `prompt`.
+--- Prompts: texts that are put before an input, given by name or as a text. For tasks that take the option `prompt`.
 local pgee = require "perigee.ffi"
 
 --- Returns the text of the prompt for a call of `task`; nil if there is no prompt. given: the name of one of the checkpoint's

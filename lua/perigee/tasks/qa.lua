@@ -1,4 +1,4 @@
---- qa: the answer to a question as a stretch of a context (Rajpurkar et al. 2016; no answer: 2018).
+--- qa: the answer to a question as a span of a context (Rajpurkar et al. 2016; no answer: 2018).
 --
 -- The head gives each token two logits: one for the beginning of the answer, one for its end. Question and context are one
 -- pair. A long context is cut into several windows (Devlin et al. 2019). In each window, a softmax makes probabilities of the

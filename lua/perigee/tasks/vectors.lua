@@ -1,4 +1,4 @@
---- Vectors: what becomes of the pooled hidden states of each text, F32 [texts][width], on their way to its vector.
+--- Vectors: the computations that turn the pooled hidden states of each text, F32 [texts][width], into its vector.
 local linear = require "perigee.linear"
 local operator = require "perigee.operator"
 local packed = require "perigee.packed"
@@ -29,7 +29,7 @@ function M.side_by_side(list)
   return all
 end
 
--- x W^T, the weight where it lies, which a few vectors do not repay packing.
+-- x W^T with the weight as it is in memory, because packing it takes longer than it saves for a few vectors.
 local function product(x, weight, given)
   local w = packed.new(weight, { in_place = true })
   given.kernel = "auto"
@@ -73,7 +73,7 @@ local function apply(layer, x)
   return y
 end
 
--- The first elements of each vector, which is released if there are fewer.
+-- The first elements of each vector, as a new tensor; x is released. If x has no more elements, the result is x itself.
 local function cut(x, dimensions)
   local n, width = #x, x.shape[2]
   if dimensions >= width then

@@ -187,7 +187,7 @@ local BY_MODEL = {
   ["xlm-roberta"] = "XLMRobertaTokenizer", xlnet = "XLNetTokenizer", gpt2 = "GPT2Tokenizer",
 }
 
--- Classes that no file of a vocabulary can be read for here: something else cuts their words, or merges their pieces.
+-- Classes whose vocabulary files cannot be used here, because these classes cut words or merge pieces in another way.
 local OTHERS = {
   BertJapaneseTokenizer = true, BertweetTokenizer = true, PhobertTokenizer = true, CLIPTokenizer = true, CTRLTokenizer = true,
   FlaubertTokenizer = true, HerbertTokenizer = true, OpenAIGPTTokenizer = true, XLMTokenizer = true,

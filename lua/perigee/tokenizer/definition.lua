@@ -60,8 +60,9 @@ end
 
 local FLAGS = { "normalized", "single_word", "lstrip", "rstrip", "special" }
 
--- Each content once, where it is first, with the options it has last, as in the tokenizers package; special, and shown by its
--- normalized text, if it ever was. Ids are the model's, or numbers from the vocabulary's size on, whatever the file says.
+-- Added tokens. If several entries have the same content, the result has one, at the first one's place and with the last one's
+-- options, as in the tokenizers package. It is special if any of them is. shown_normalized: an earlier entry was normalized.
+-- Ids are the model's, or numbers from the vocabulary's size on, whatever the file says.
 local function added_tokens(file, path)
   local list, place = {}, {}
   for i, token in ipairs(read.list(given(file.added_tokens) or {}, path, "added_tokens")) do

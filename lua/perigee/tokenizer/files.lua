@@ -18,7 +18,7 @@ local M = {}
 
 -- ---- vocab.txt ------------------------------------------------------------------------------------------------------------
 
--- A vocabulary's text. Whatever its lines are, these two beginnings are of another file.
+-- The text of a vocabulary file. Any line is a valid piece, so only these two beginnings show that a file is of another kind.
 local function text_of(path)
   local text, why = json.text(path)
   if text and (text:find "^version https://git%-lfs" or text:find "^%s*<!DOCTYPE") then

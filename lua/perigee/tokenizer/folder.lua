@@ -55,7 +55,7 @@ local function token(value, special, path, ...)
   return t
 end
 
--- The keys of an object in the order in which they stand in its JSON text; those that do not stand there by the alphabet, last.
+-- The keys of an object in the order of its JSON text. Keys that are not in the text come last, in alphabetical order.
 local function names_in(object, text)
   local ok, line = pcall(jsonl.read, text or "")
   local names, there = ok and line.names or {}, {}
@@ -82,7 +82,7 @@ local function list_of(values, special, path, key)
   return list
 end
 
--- Names a token by a key, which comes behind the keys before it.
+-- Names a token by a key, and puts the key at the end of the order.
 local function name(s, key, value, path)
   if s.named[key] == nil and not IS_NAMED[key] then
     s.order[#s.order + 1] = key

@@ -123,8 +123,9 @@ function MODELS.Unigram(model, path)
   return m
 end
 
---- The ids of those of `texts` that are pieces, by text, of equal pieces the last; how many pieces there are; and of equal pieces
--- the first. vocab: ids by pieces, or pieces for C.
+--- Looks up `texts` in the vocabulary. Returns ids by text; the number of pieces; and ids by text again, which differ if
+-- several pieces are equal: the first result then has the last id, the third result the first id. vocab: ids by pieces, or
+-- pieces for C.
 function M.ids(vocab, texts, path)
   local ids, first, count = {}, {}, 0
   expect(vocab, "table", path, "the model's vocab")

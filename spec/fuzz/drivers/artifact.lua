@@ -1,6 +1,6 @@
---- Artifacts with right checksums: a part of a saved model is another, then the checksums are computed again. An input is what
--- the part is, "metadata KEY", "plan HEAD" or "tensor NAME", a line's end, and its text or bytes. Those of a tensor are repeated
--- until it is full.
+--- Artifacts with right checksums: one part of a saved model is replaced, then the checksums are computed again. An input has a
+-- line that names the part, "metadata KEY", "plan HEAD" or "tensor NAME", and then the part's text or bytes. The bytes of a
+-- tensor are repeated until the tensor is full.
 local ffi = require "ffi"
 local artifacts = require "spec.support.artifacts"
 local models = require "spec.support.models"

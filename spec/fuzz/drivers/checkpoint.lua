@@ -1,4 +1,4 @@
---- Checkpoint folders: one file of a small checkpoint is another. An input is "CHECKPOINT/FILE", a line's end, and the bytes of
+--- Checkpoint folders: one file of a small checkpoint is replaced. An input has a line "CHECKPOINT/FILE", and then the bytes of
 -- the file.
 local files = require "spec.support.files"
 local models = require "spec.support.models"
