@@ -53,7 +53,7 @@ if not pcall(ffi.typeof, "pgee_tensor") then
   ffi.cdef "const char *pgee_header(void);"
   local ok, header = pcall(function() return ffi.string(C.pgee_header()) end)
   if not ok then
-    error(path .. " is not Perigee's library: " .. header, 0)
+    error(path .. " is not Perigee's library: " .. header:gsub("^[^\n]-%.lua:%d+: ", ""), 0)
   end
   ffi.cdef(header)
 end
