@@ -44,6 +44,18 @@ describe("Inputs that fuzzing found", function()
     end)
   end
 
+  it("reach the model where they are a sound tensor of an artifact", function()
+    local driver, tensors = require "spec.fuzz.drivers.artifact", 0
+    for _, seed in ipairs(driver.seeds()) do
+      local name = seed:match "^tensor ([^\n]+)\n"
+      if name and name:find "LayerNorm" then
+        tensors = tensors + 1
+        driver.run(("tensor %s\n%s"):format(name, "\0\0\128\63")) -- ones
+      end
+    end
+    assert.is_true(tensors > 0)
+  end)
+
   it("are told from sound ones by the message of an error", function()
     assert.is_nil(inputs.unsound "config.json is odd")
     assert.truthy(inputs.unsound "x.lua:3: attempt to index a nil value")
