@@ -26,7 +26,7 @@ local SIGINT, SIGTERM = 2, 15
 
 ---- The model ---------------------------------------------------------------------------------------------------------
 
--- With --resume everything is computed by kernels that give the same bits each time, in FP32, too.
+-- With --resume, models run on the native kernels alone, in FP32, too, because they give the same bits each time.
 local function open(args)
   local path, kernel = args.model or loading.demo(), args.resume and "auto" or nil
   arguments.check_model(args, path)

@@ -38,8 +38,8 @@ local CUT = { longest = true, first = true, second = true }
 --   long     "truncate" (default), "error" or "windows" (default for questions)
 --   cut      which text of a pair is cut: "longest" (truncating takes from the longer one token by token, as the reference does),
 --            "first", "second"
---   truncation_side   where a text is cut off: "right", its end, or "left", its beginning; as the tokenizer's files say. The
---            boundaries of windows are counted from the other side
+--   truncation_side   the side on which a text is cut off: "right" (its end) or "left" (its beginning); default: as the
+--                     tokenizer's files say. If a text is cut into windows, the window on this side may be the short one
 --   tokens   of a sequence at most; the model's limit
 --   stride   tokens that windows have in common; 128, but at most a quarter of `tokens`
 --   keep     whether to keep what each sequence was made of

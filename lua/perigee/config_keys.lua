@@ -4,7 +4,7 @@
 --   keys.check(config)                   -- refuses and lists what this table says
 --
 -- The first word of a key's entry:
---   obeyed   a definition or a task reads the key; what it cannot compute it refuses there
+--   obeyed   a definition or a task reads the key, and raises an error if it cannot compute the value
 --   none     the key has no effect on an answer: it is about training, about the file, or about how transformers runs a model
 --   refused  a value is an error, unless it asks for nothing: null, false, 0, an empty list or object
 --   listed   such a value is put on checkpoint.ignored

@@ -76,7 +76,7 @@ function Encoder:gather(head, given, what, opts)
   return self:run(head, batch), batch
 end
 
--- The options of what is no task.
+-- The options of the methods that run no task: hidden, layers and tokens.
 local CUT = { truncation_side = inputs.OPTIONS.truncation_side }
 
 --- model:hidden(inputs, options): the last hidden states, F32 [T][H]: the tokens of all inputs, one input after another, without

@@ -127,7 +127,7 @@ end
 --- The same function, for callers that do not rely on the order of keys.
 M.encode = canonical
 
---- The value that a JSON text holds. Errors, which blame nobody, say at which byte of the text it is not JSON.
+--- The value of a JSON text. If the text is not JSON, the error names the byte where it stops being JSON. Errors blame nobody.
 function M.decode(text)
   if type(text) ~= "string" then
     pgee.error(("json.decode: the JSON is %s, expected a text"):format(pgee.describe(text)))

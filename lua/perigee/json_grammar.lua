@@ -1,9 +1,9 @@
 --- The grammar of JSON: where values stand in a text, and what they are in Lua. For perigee.json and perigee.jsonl.
 --
--- A reader of our own for two reasons. lua-cjson depends on the locale that the process had when lua-cjson was loaded: under a
--- decimal comma it refuses 0.45. And it rounds integers above 2^53, which have to pass through recipes/pipe.lua as they are.
--- The reader takes RFC 8259 and nothing more: UTF-8, no control characters in strings, no NaN, no comments. The last of two equal
--- names counts.
+-- Perigee has its own reader for two reasons. lua-cjson depends on the locale that the process had when lua-cjson was loaded:
+-- with a decimal comma it refuses 0.45. lua-cjson also rounds integers above 2^53, which recipes/pipe.lua must pass through
+-- unchanged. This reader accepts RFC 8259 and nothing more: UTF-8, no control characters in strings, no NaN, no comments. If
+-- two names in an object are equal, the last one counts.
 local byte, sub = string.byte, string.sub
 
 local grammar = { null = newproxy(true) } -- userdata: no table, no number, and equal to itself alone

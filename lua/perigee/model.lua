@@ -114,7 +114,7 @@ local READERS = {
   function(model) model:prompts() end,
 }
 
--- Has every file read that is beside the weights, and refuses keys that have no effect.
+-- For the option strict: reads every file next to the weights, and raises an error if any key has no effect.
 local function check_strictly(model)
   for _, read in ipairs(READERS) do
     read(model)

@@ -105,7 +105,8 @@ local function no_smoothing(alpha)
     alpha), 0)
 end
 
--- Errors if something is to be static or smoothed and nothing is known of what it sees. A default alpha waits for statistics.
+-- Without statistics, static activations and an alpha are an error for any site that is not skipped. The default alpha is no
+-- error.
 local function check_statistics(q, new)
   for _, site in ipairs(q.stats and {} or measure.sites(q)) do
     local own = settings.of(new, site)

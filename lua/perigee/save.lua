@@ -213,7 +213,7 @@ local function plain(from, without)
   return copy
 end
 
--- The pooling with the names of its layers' tensors in place of these, which the store then has.
+-- A copy of the pooling in which the layers' tensors are replaced by their names in the store.
 local function pooling_of(pooling, store)
   local copy, saved = {}, {}
   for key, value in pairs(pooling) do
@@ -229,7 +229,8 @@ local function pooling_of(pooling, store)
   return copy
 end
 
--- The format of a model's file: earlier libraries would pool as formats before 2 say, and leave out what comes after it.
+-- The format of a model's file. It is 2 if the model has layers after its pooling, or cuts its vectors, because a library that
+-- knows only format 1 would ignore these steps.
 local function format_of(model)
   local has_pooling, pooling = pcall(model.pooling, model)
   return has_pooling and (pooling.layers or pooling.dimensions) and 2 or 1

@@ -64,7 +64,7 @@ end
 local json, jsonl = require "perigee.json", require "perigee.jsonl"
 local pgee, tensor = require "perigee.ffi", require "perigee.tensor"
 
--- A path, which may be no UTF-8 and so comes as hexadecimal digits.
+-- Decodes a path from hexadecimal digits, because a path need not be UTF-8.
 local function path_of(digits)
   return (digits:gsub("..", function(byte) return string.char(tonumber(byte, 16)) end))
 end

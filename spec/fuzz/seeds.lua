@@ -1,4 +1,4 @@
---- Seeds: what the coverage-guided targets begin with, written to build/fuzz/seeds/TARGET.
+--- Seeds: writes the first inputs of the coverage-guided targets to build/fuzz/seeds/TARGET.
 package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 require "spec.helper"
 local cjson = require "cjson"

@@ -8,7 +8,7 @@ local function path(name)
   return "spec/golden/tasks/" .. name
 end
 
--- The golden answers of a checkpoint; `from`: only those that this gave.
+-- The golden answers of a checkpoint. from: only the answers that this library gave.
 local function answers(name, from)
   local list = {}
   for _, row in ipairs(cjson.decode(models.read(path(name) .. "/answers.json"))) do

@@ -94,7 +94,7 @@ local function try(faults, name, what, odd, f, given, count)
   end
 end
 
--- Every argument of an entry in turn, then each of the options in the last one, is every odd thing.
+-- Calls an entry's function with each odd value as each of its arguments, then as each option in its last argument.
 local function sweep(faults, name, entry)
   local given, names = entry.arguments()
   local count = entry.count or #given

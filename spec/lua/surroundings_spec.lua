@@ -75,7 +75,7 @@ END
       $PIPE --output out --input in && wc -l < out
       $PIPE --output again --resume < in && wc -l < again]]
     assert.same({ "1\n1\n", 0 }, { text, status })
-    -- An artifact is saved there, too, and replaces one by way of a link.
+    -- This saves an artifact in such a folder, and replaces an artifact through a link.
     text, status = bash [[
       name=$(printf 'd%.0s' $(seq 240))
       for i in $(seq 20); do cd $name; done

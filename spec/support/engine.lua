@@ -16,7 +16,8 @@ function M.random(seed)
   end
 end
 
---- The floats of an F32 tensor, where they lie, and the stride. They are for Lua if it or our own kernels wrote them.
+--- A pointer to the floats of an F32 tensor, and the stride. Lua may read floats that Lua or the native kernels wrote; a NaN
+-- from elsewhere is not safe (perigee.ffi).
 function M.floats(t)
   local bits, stride = t:pointer()
   assert(t.dtype == "F32")

@@ -17,9 +17,9 @@ local CYCLES = {
 -- Float multiplications, conversions, comparisons and shifts for 16 results: the core does one a cycle while products run, and
 -- two a cycle otherwise.
 local VECTOR = { f32 = 2, u8 = 5, gelu = 11, probability = 9 }
--- The model: the slowest of these decides, because all of them overlap: products, loads, stores, bytes from the caches, and the
--- vector instructions. Configurations, and the epilogue of the last tile of an operator, come on top. Attention does its parts
--- one after another, so there the vector instructions come on top, too.
+-- The model: an operator takes the time of the slowest of these, because all of them overlap: products, loads, stores, bytes
+-- from the caches, and the vector instructions. The time of configurations, and of the epilogue of the operator's last tile, is
+-- added. Attention runs its parts one after another. Therefore the time of its vector instructions is added, too.
 package.path = "./?.lua;lua/?.lua;lua/?/init.lua;" .. package.path
 require "spec.helper"
 local argparse = require "argparse"
@@ -44,7 +44,8 @@ local parser = argparse("model_amx", "Counts what AMX does, and compares with wh
 parser:option("--tokens", "Rows of the linears, tokens of the attention"):convert(tonumber):default "128"
 local args = parser:parse()
 
--- N, K and what the results become, of each linear of a layer; features of a head.
+-- For each model: N, K and the type or activation of the results, for each linear of a layer; then the number of features of a
+-- head.
 local MODELS = {
   { "MiniLM", { { 1152, 384, "u8" }, { 384, 384, "f32" }, { 1536, 384, "gelu" }, { 384, 1536, "f32" } }, 32 },
   { "DistilBERT", { { 2304, 768, "u8" }, { 768, 768, "f32" }, { 3072, 768, "gelu" }, { 768, 3072, "f32" } }, 64 },

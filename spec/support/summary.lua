@@ -6,7 +6,8 @@
 -- Skipped tests are only counted; `--verbose` lists each.
 local term = require "term"
 
--- Reasons that are said in many ways: the first pattern that is found in one decides. Other reasons stand as they are.
+-- Short forms of reasons that have several wordings: the first pattern that is found in a reason counts. Other reasons are
+-- printed unchanged.
 local REASONS = {
   { "AMX", "need AMX" },
   { "AVX512", "need AVX512-VNNI" },

@@ -5,8 +5,8 @@
 --   { op = "dense", weight = [N][K], bias = [N] or nil, activation =, residual = [N][K] or true or nil }
 --   { op = "norm", gamma = [K], beta = [K], eps = }
 --   { op = "unit" }     each vector divided by its length
--- with the tensors in F32, and `name`, its folder. residual: what is added to the activation's result, the input itself (true) or
--- its product with a weight.
+-- with the tensors in F32, and `name`, its folder. residual: added to the activation's result: the input itself (true), or the
+-- input's product with this weight.
 local json = require "perigee.json"
 local options = require "perigee.options"
 local read = require "perigee.tokenizer.read"

@@ -126,7 +126,7 @@ function M.prompts(self)
   return list, default, kind
 end
 
--- truncate_dim: how many of a vector's elements count; nil for all.
+-- truncate_dim: to how many elements a vector is cut; nil: it is not cut.
 local function dimensions(self)
   local value, path = given(self.sentence_prompts.truncate_dim), self.files.sentence_prompts
   if value ~= nil and (type(value) ~= "number" or value % 1 ~= 0 or value < 1) then

@@ -10,7 +10,8 @@ local raise, error = pgee.raise, pgee.error
 
 local checked = {}
 
--- Two lists of one length, of numbers if `kind` says so. what: the function's name.
+-- An error unless a and b are lists of the same length, at least 1. kind: the Lua type of their entries; nil: any. what: the
+-- function's name.
 local function same_length(what, a, b, kind)
   for _, list in ipairs { a or false, b or false } do
     if type(list) ~= "table" then
@@ -96,7 +97,7 @@ function checked.answer(answer, references, language)
   return exact, f1
 end
 
--- Checks an order of documents and their judgements; what: the function's name.
+-- Checks a list of documents, best first, and their relevance grades; what: the function's name.
 local function check_order(what, order, judgements, k)
   if type(order) ~= "table" or type(judgements) ~= "table" then
     error(("%s: expected a list of documents, best first, and { [document] = grade }; got %s and %s"):format(what,

@@ -154,7 +154,7 @@ for _, list in ipairs { TEXTS, LABELS, unpack(PAIRS) } do
   end
 end
 
--- Whether a column has numbers, but for the first row.
+-- Whether a column has only numbers after the first row.
 local function is_named_number(list, column)
   for i = 2, #list do
     if not number(list[i][column] or "") then

@@ -293,12 +293,12 @@ end
 --- read(path, options), or a list of paths. Options:
 --   as      what the files are, if not what they look like: tsv, csv, jsonl, json, conll, trec, text, parallel, retrieval
 --   text, pair, label   columns, by their names in the header, or by number
---   part    of a file with several: "test"; "train", if there is one, with plain
+--   part    the part of a file that has several: default "test"; with plain "train", if there is one
 --   header  true: the first line of a table names its columns, also if none of the names is known
---   limit, first   so many items, from that one on
+--   limit, first   reads `limit` items, beginning with item `first`
 --   plain   whether a file may have texts alone, one a line
---   contents   what is in files that somebody has read already: { [path] = text }
---   called  what the names of options begin with in errors: "--" on a command line; ""
+--   contents   the texts of files that the caller has already read: { [path] = text }
+--   called  the prefix of options' names in errors: "--" on a command line; default ""
 -- text, pair, label, part and header are errors for files of a form that does not have them.
 return function(paths, given)
   given = copied(options.check(given, KNOWN, "evaluate.read", -2))

@@ -1,4 +1,4 @@
---- Tasks: what a model is given of a set, what its answers are, and which metrics judge them.
+--- Tasks: which inputs of a set a model is given, how its answers are formed, and which metrics are computed.
 --
 -- The module has three fields. jobs: functions by the names of tasks. options: the options of each task, as perigee.options
 -- describes them. of: a function of a set and a model that returns the name of the task that fits them. A job is called with

@@ -119,7 +119,7 @@ end
 
 ---- Timing ------------------------------------------------------------------------------------------------------------
 
--- One pass over the weights, which have these scales, by one kernel.
+-- Runs one kernel once over all the weights, which have these scales.
 local function runner(weights, scales, x, y, kernel)
   local all, code = {}, nil
   for i, w in ipairs(weights) do

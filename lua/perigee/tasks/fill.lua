@@ -150,7 +150,7 @@ fill.options = inputs.options {
 --- model:fill(texts, options): for each mask of a text, in order, a list of { token =, piece =, score =, text = the text with
 -- it }, best first. One text (not in a list) gives one list of masks. ids with masks in them have no text. A text without a
 -- mask is an error. Second result: the batch. Options:
---   top_k     pieces of each mask; 5 (best is another name for it)
+--   top_k     how many pieces for each mask; default 5 (best is another name for this option)
 --   targets   a list of pieces: only these are looked at; scores stay what they are among all
 --   long      what becomes of long texts: "truncate" (default; that it loses a mask is an error), "error", "windows"
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common

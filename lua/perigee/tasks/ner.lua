@@ -227,9 +227,9 @@ ner.options = inputs.options {
 -- excluded), first =, last = (characters from 1, both included), first_byte =, last_byte = }, in order; `token` too where tokens
 -- are told apart. A character is a Unicode code point. For { words = { ... } } a list of one { label =, score = } a word. One
 -- input (not in a list) gives one such list. Second result: the batch. Options:
---   aggregation    none, simple, first, average, max; simple. Of words given: first (default), average, max
---   ignore_labels  labels that are left out, as the entities have them; { "O" }. {}: none. Not of words
---   threshold      0 to 1: entities with a lower score are left out; 0. Not of words
+--   aggregation    none, simple (default), first, average or max; for words as input: first (default), average or max
+--   ignore_labels  labels of entities that are left out; default { "O" }; {}: none. Not for words as input
+--   threshold      0 to 1: entities with a lower score are left out; default 0. Not for words as input
 --   long           what becomes of long texts: "truncate" (default), "error", "windows"
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common
 function ner.run(encoder, given, opts)

@@ -163,7 +163,8 @@ end
 -- of the context from 0, end excluded), first =, last = (the same from 1, both included), first_byte =, last_byte = }; of a list
 -- of inputs, a list. A character is a Unicode code point. "No answer" is the answer "" with start and end 0 and without the other
 -- places. A context that is empty or has only spaces has no answer: its score is 0, and it has no logits. Options:
---   top_k        how many answers, best first; of more than one, each input's are a list. 1 (best is another name for it)
+--   top_k        how many answers, best first; default 1 (best is another name for this option). If more than 1, each input has
+--                a list of answers
 --   tokens       of a window with the question, at most; 384, or the model's limit if that is less
 --   stride       tokens that windows have in common; 128
 --   longest      tokens of an answer at most; 30

@@ -143,7 +143,7 @@ end
 --- model:rerank(query, documents, options): a list of { index = place in documents, score =, logit =, text = }, best first. The
 -- score is what sentence-transformers' CrossEncoder gives: the logit's sigmoid, unless config.json says otherwise. Second result:
 -- the batch. Options:
---   top_k      how many documents; all (best is another name for it)
+--   top_k      how many documents; default all (best is another name for this option)
 --   prompt     what goes before the query: the name of one of the checkpoint's prompts, or a text; false: nothing, not even the
 --              checkpoint's default
 --   long       what becomes of long pairs: "truncate" (default), "error", "windows" of the document, of which the best counts

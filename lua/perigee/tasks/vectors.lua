@@ -7,7 +7,8 @@ local ffi = require "ffi"
 
 local M = {}
 
---- Vectors of one width side by side: a list of tensors [n][width] becomes one [n][width * #list]. Releases the others.
+--- Puts vectors of one width side by side: a list of tensors [n][width] becomes one tensor [n][width * #list]. It releases the
+-- tensors of the list, unless the list has only one, which is then the result.
 function M.side_by_side(list)
   if #list == 1 then
     return list[1]

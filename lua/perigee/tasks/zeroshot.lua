@@ -113,7 +113,7 @@ end
 -- label. Options:
 --   labels     names to choose from
 --   template   the sentence that a label makes, with {} in its place; "This example is {}."
---   top_k      how many labels; all
+--   top_k      how many labels; default all
 --   multi      false: one label fits, the scores add up to 1. true: each for itself, entailment against contradiction
 --   long       what becomes of long texts, never of labels: "truncate" (default), "error", "windows"
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common

@@ -1,4 +1,4 @@
---- Tokenizer classes of transformers 5: what each makes of a vocabulary and of tokenizer_config.json.
+--- Tokenizer classes of transformers 5: the tokenizer that each class makes of a vocabulary and of tokenizer_config.json.
 --
 -- In version 5 a class makes its own normalizer, pre-tokenizer, post-processor and decoder. A class takes only the vocabulary,
 -- the merges and a precompiled charsmap from a tokenizer.json. TokenizersBackend (once PreTrainedTokenizerFast) takes

@@ -27,7 +27,7 @@ local function text_of(path)
   return text or fail("%s", why)
 end
 
--- White space of Unicode that is no ASCII, as it ends a line in UTF-8.
+-- Patterns of Unicode's white space outside ASCII, in UTF-8, at the end of a line.
 local SPACES = { "\194[\133\160]$", "\225\154\128$", "\226\128[\128-\138\168\169\175]$", "\226\129\159$", "\227\128\128$" }
 
 -- A line without the white space at its end, as Rust's trim_end takes it off.
@@ -184,7 +184,8 @@ local CLEANED = {
   { " 've", "'ve" }, { " 're", "'re" },
 }
 
--- clean_up_tokenization_spaces: what transformers does to a decoded text, as steps of the decoder. Byte pair encoding has none.
+-- Adds steps to the decoder that change a decoded text as transformers does with clean_up_tokenization_spaces. A tokenizer of
+-- byte pair encoding gets none.
 local function clean_up(c, file, s)
   if not s:flag("clean_up_tokenization_spaces", false) or models.type_of(file.model) == "BPE" then
     return
@@ -206,7 +207,7 @@ end
 
 -- ---- All of them ----------------------------------------------------------------------------------------------------------
 
--- The class of a folder that tells none: by its files.
+-- The tokenizer class by the files of a folder, if no file and no model_type names a class.
 local function guess(files, s, vocab)
   if files.vocabulary then
     return classes.named "BertTokenizer"
@@ -226,7 +227,7 @@ local function no_tokenizer(c, class)
     c.folder or c.dir)
 end
 
--- As tokenizer.json says it, with the tokens that the folder adds.
+-- The tokenizer of a tokenizer.json as it is, with the tokens that the folder adds.
 local function as_it_is(file, s)
   local padding = given(file.padding)
   if s.named.pad_token == nil and type(padding) == "table" and type(padding.pad_token) == "string" then

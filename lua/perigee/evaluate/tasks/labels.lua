@@ -77,7 +77,7 @@ function tasks.classify(set, encoder, _, task)
   return (encoder.config.problem == "regression" and regression or classify)(set, encoder, task)
 end
 
---- The same of pairs alone.
+--- classify for pairs only.
 function tasks.pairs(set, encoder, opts, task)
   need(set, task, "label", "score")
   need_pairs(set, task)
@@ -90,7 +90,8 @@ function tasks.regression(set, encoder, _, task)
   return regression(set, encoder, task)
 end
 
---- Texts put into one of the labels by a model of inference. options: labels (those of the file), template.
+--- Gives each text one of the labels, by a model of natural language inference. options: labels (default: the file's),
+-- template.
 function tasks.zeroshot(set, _, opts)
   need(set, "zeroshot", "label")
   local labels, seen = {}, {}

@@ -24,8 +24,9 @@ local OPTIONS = {
   },
 }
 
---- Answers to questions: SQuAD's F1 and exact match. The best sum of logits over windows of 384 tokens with a stride of 128, at
--- most 30 tokens; "no answer" is one where the file has questions without. options: language, tokens, stride, longest.
+--- Answers to questions: SQuAD's F1 and exact match. The answer has the best sum of logits over windows of 384 tokens with a
+-- stride of 128, and at most 30 tokens. If the file has questions without an answer, "no answer" is a possible answer. options:
+-- language, tokens, stride, longest.
 function tasks.qa(set, _, opts)
   need(set, "qa", "qa")
   local unanswered = false
