@@ -22,8 +22,12 @@ typedef struct spanned {
   int32_t origin; /* what is put in before everything has the span (origin, origin); the caller sets it */
 } spanned;
 
+/* The most bytes of a normalized text. A character may become eleven times as many bytes (U+FDFA), and later steps need several
+ * bytes of memory for each, so that a text of some megabytes could take all memory. */
+enum { MAX_SPANNED_BYTES = 64 << 20 };
+
 void spanned_free(spanned *t);
-/* Room for `more` bytes behind what there is. */
+/* Makes room for `more` bytes after the bytes of t. PGEE_ARGUMENT if these would be more than MAX_SPANNED_BYTES. */
 int spanned_reserve(spanned *t, int64_t more);
 /* Appends a character; all its bytes have the one span. */
 int spanned_put(spanned *t, uint32_t c, span from);

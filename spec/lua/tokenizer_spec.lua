@@ -79,6 +79,21 @@ local function fails(text, f, ...)
   assert.truthy(tostring(message):find(text, 1, true), tostring(message))
 end
 
+describe("A text that grows when it is normalized", function()
+  it("is refused above 64 MiB, with what to do", function()
+    if os.getenv "PERIGEE_HARD" then
+      return pending "takes long under the sanitizers"
+    end
+    local t = load { ["tokenizer.json"] = definition(function(d) d.normalizer = { type = "NFKC" } end) }
+    local one = "\239\183\186" -- U+FDFA becomes 33 bytes
+    assert.is_true(#t:encode(one:rep(1000)).ids > 2)
+    local ok, message = pcall(t.encode, t, one:rep(2.1e6), nil, { max_tokens = 16 })
+    assert.is_false(ok)
+    assert.match("the text has more than 67108864 bytes when it is normalized: cut it into several texts", message, 1, true)
+    t:release()
+  end)
+end)
+
 describe("A tokenizer", function()
   after_each(files.clean)
 
