@@ -206,7 +206,7 @@ end
 
 -- Pieces and scores for C, as perigee.unigram has them: `before`, the model's from the piece `first` on (from 0), `behind`.
 local function vocabulary(m, before, first, behind)
-  local texts, count = {}, #before + m.count - first + #behind
+  local texts, count = {}, #before + math.max(m.count - first, 0) + #behind -- a model may have fewer pieces than `first`
   local ends, scores = ffi.new("int64_t[?]", count), pgee.doubles(count)
   local size = 0
   local function add(text, score)

@@ -56,6 +56,22 @@ describe("Inputs that fuzzing found", function()
     assert.is_true(tensors > 0)
   end)
 
+  it("are made of SentencePiece models that are read to the end", function()
+    local driver = require "spec.fuzz.drivers.sentencepiece"
+    for _, seed in ipairs(driver.seeds()) do
+      driver.run(seed)
+    end
+  end)
+
+  it("are SentencePiece models with fewer pieces than those that a class replaces", function()
+    local sentencepiece = require "perigee.sentencepiece"
+    for _, class in ipairs { "XLMRobertaTokenizer", "CamembertTokenizer" } do
+      local m = sentencepiece.read("one", "\10\14\10\5<unk>\21\0\0\0\0\24\2")
+      local vocab = sentencepiece.parts(m, class, { text = function(_, name) return name end }).vocab
+      assert.equal(#vocab.texts, vocab.count)
+    end
+  end)
+
   it("are told from sound ones by the message of an error", function()
     assert.is_nil(inputs.unsound "config.json is odd")
     assert.truthy(inputs.unsound "x.lua:3: attempt to index a nil value")
