@@ -16,11 +16,11 @@ void spanned_free(spanned *t) {
 
 /* | spans | bytes | */
 int spanned_reserve(spanned *t, int64_t more) {
-  if (t->length + more <= t->capacity)
-    return PGEE_OK;
   if (t->length + more > MAX_SPANNED_BYTES)
     return fail(PGEE_ARGUMENT, "the text has more than %d bytes when it is normalized: cut it into several texts",
                 MAX_SPANNED_BYTES);
+  if (t->length + more <= t->capacity)
+    return PGEE_OK;
   int64_t capacity = t->capacity ? t->capacity * 2 : FIRST_CAPACITY;
   if (capacity < t->length + more)
     capacity = t->length + more;

@@ -175,7 +175,7 @@ def surroundings(model, want, folder):
         here = os.getcwd()
         os.chdir(place)
         assert numpy.array_equal(model.embed(TEXTS), want)
-        with perigee.load(os.path.join(here, folder), settings={"alpha": 0.45}) as other:
+        with perigee.load(os.path.join(here, folder), calibration=TEXTS, settings={"alpha": 0.45}) as other:
             assert 0 < other.classify("a")["score"] <= 1
         os.chdir(here)
         locale.setlocale(locale.LC_ALL, "C")
