@@ -102,9 +102,9 @@ static void check_palette(char *why, size_t size) {
 }
 
 /* Linux gives tile registers to a process that asked, for all its threads. From then on it refuses alternate signal stacks that
- * are too small for the tiles, and it refuses the tiles if a thread has such a stack already. So nothing asks before AMX is to
- * be used. */
-static char refused[200]; /* why Linux refused; empty if it did not, or was not asked yet */
+ * are too small for the tiles, and it refuses the tiles if a thread has such a stack already. Therefore the library asks only
+ * when AMX is about to be used. */
+static char refused[200]; /* the reason for which Linux refused; empty if Linux did not refuse or was not asked yet */
 static atomic_int was_refused;
 static pthread_once_t asked = PTHREAD_ONCE_INIT;
 

@@ -100,7 +100,7 @@ static stretch weights_in(const pgee_packed *w, part p) {
 
 static int64_t part_size(int64_t n, int parts) { return (n + parts - 1) / parts; }
 
-/* What is to come into the cache while `count` panels of a part from panel i on are multiplied, counted from 0. */
+/* The bytes to prefetch while panels i to i + count of a part, counted from 0, are multiplied. */
 static stretch piece_ahead(const context *c, stretch own, int64_t i, int64_t count, int64_t lead) {
   int64_t at = own.piece * (i + (lead > own.piece * count ? lead / own.piece : count));
   if (at >= own.bytes) {

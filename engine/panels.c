@@ -56,8 +56,9 @@ static void configure(tiles *s, const kernels *k, int m) {
   k->configure(s->configured = m);
 }
 
-/* How many tiles for some rows: as few as can be, for each reads the panel, whose time a low one cannot fill. The tallest ones only
- * where there would be two: an epilogue cannot run beside them. */
+/* The number of tiles for some rows. It is as small as possible, because each tile streams the whole panel, and a short tile does
+ * too little arithmetic to hide that. Tiles of tile_most rows are used only if there are at most two, because an epilogue cannot
+ * overlap with them. */
 static int64_t tiles_for(const kernels *k, int64_t rows) {
   int64_t n = rows / k->tile_m, most = n > 2 ? k->tile_m : k->tile_most;
   return rows > n * most ? n + 1 : n;
@@ -103,8 +104,8 @@ static void tile_s8(const pgee_linear_args *a, const kernels *k, const epilogue 
 }
 
 /* Rows first to last of a group of panels, in tiles of about one height: the panels follow each other on the rows of a tile,
- * which then stay in the nearest cache. Meanwhile each tile brings its part of g.next into the cache, at a rate that memory can
- * keep up with. */
+ * which then stay in the nearest cache. Each tile also prefetches its part of g.next, at a rate that memory can keep up
+ * with. */
 static void group_s8(const pgee_linear_args *a, const kernels *k, const epilogue *e, group g, int64_t first, int64_t last,
                      tiles *s) {
   const pgee_packed *w = a->w;

@@ -5,9 +5,9 @@
 
 enum { MAX_GROUP = 8 }; /* panels that are taken together */
 
-/* Accumulators of two tiles: one is multiplied while the other's epilogue runs. The core tells a load from a store by the lowest
- * 12 bits of their addresses. So tiles of 6 rows, which were stored a moment before, lie elsewhere in a page than the vectors of
- * the first panels. */
+/* Accumulators of two tiles: one is multiplied while the other's epilogue runs. The core compares only the lowest 12 bits of the
+ * addresses of loads and earlier stores. Therefore the tiles of 6 rows, which have just been stored, lie at other places of a page
+ * than the vectors of the first panels. */
 typedef struct tiles {
   _Alignas(4096) int32_t c[2][MAX_TILE_M * PANEL];
   char apart[MAX_TILE_M * 56];
@@ -23,7 +23,7 @@ typedef struct group {
   stretch next;
 } group;
 
-/* What becomes of the sums of a linear. */
+/* The epilogue of a linear: how its sums become results. */
 epilogue linear_epilogue(const pgee_linear_args *a);
 
 /* Around a thread's groups. tiles_end runs the last epilogue; no tile registers stay configured. */

@@ -5,17 +5,18 @@
  *   reduce16(to, x, how)       to[i] = the largest lane (REDUCE_MAX) or the sum (REDUCE_SUM) of x[i][16], 16 rows
  *   four_probabilities(p, d, c)   p of four times 16 differences from the largest score; returns their sums by lanes
  *
- * Tile instructions and vector instructions use different units of a core. Of a block first come the largest scores of all rows,
- * then 64 keys (a panel) after another: their probabilities, two rows at a time, on vectors, and in between, on tiles, the products
- * of the panel before with its values, and the scores of this panel for the next block.
+ * Tile instructions and vector instructions use different units of a core, so the core can overlap them. A block first finds the
+ * largest score of each row. It then walks over the keys in panels of 64. For each panel, vector instructions compute the
+ * probabilities, two rows at a time. Between these rows stand two kinds of tile products: the probabilities of the previous panel
+ * times its values, and the next block's scores of this panel.
  *
  *   vectors   p of panel 0                       | p of panel 1              | ... of panel n | next block: p of panel 0
  *   tiles     next scores 0, last p n x values   | next scores 1, p 0 x values | ...            | next scores 0, p n x values
  *
  * Scores lie in tiles of [16 queries][16 keys], four to a panel, and p in panels of [16 queries][64 keys], so that a tile is 1 KiB
- * without gaps. The scores are a ring of one panel more than there are: the next block's scores of a panel replace this block's
- * scores of the panel before. p is two panels, in turn; or all of them if D > 64, because columns past the 64th are multiplied
- * when the block is done.
+ * without gaps. The scores are a ring with one panel more than the sequence has: the next block's scores of a panel replace this
+ * block's scores of the previous panel. p has two panels, which alternate. If D > 64, p has all panels, because columns past the
+ * 64th are multiplied when the block is done.
  *
  * Registers: 0 to 3 sums of p times 64 columns, 4 p, 5 the queries, 6 keys or values, 7 scores. Each has 16 rows of 64 bytes, so
  * that one configuration serves all products of a head. Missing queries, and channels past D, are zeros in the copy of the

@@ -9,16 +9,16 @@
  *    A0 | 0 | 1 | 2 | 3 |         A0 | 0 | 1 |
  *                                 A1 | 2 | 3 |       0 to 3: the accumulators' registers
  *
- * What decides the speed, measured on Granite Rapids:
- * - A product takes 16 cycles. What its four tiles need comes at 64 bytes a cycle if none of it is in the first-level cache, and
- *   the second-level cache delivers 45. So the rows stay in the first level: weights are loaded with tileloaddt1, which does not
- *   evict them, and K is cut into spans of at most 16 blocks, 32 KiB of 32 rows. Callers let as many panels as stay in the
- *   second-level cache follow each other on the same rows (kernels.h: group_bytes).
- * - The core holds about two tiles that wait to be stored; a third one stops it from issuing products. So sums stay in the
- *   registers until the next products need those, one register after another: also those of the call before (settle in
+ * Three limits decide the speed. All are measured on Granite Rapids.
+ * - A product takes 16 cycles. Four products load four tiles. If all four came from the second-level cache, the core would need 64
+ *   bytes a cycle, but this cache delivers 45. Therefore the rows stay in the first-level cache: the kernel loads weights with
+ *   tileloaddt1, which does not evict the rows, and cuts K into spans of at most 16 blocks (32 KiB of 32 rows). The caller runs
+ *   several panels one after another on the same rows, as many as stay in the second-level cache (group_bytes in kernels.h).
+ * - The core holds about two tiles that wait to be stored. A third one stops it from issuing products. Therefore sums stay in
+ *   their registers, and each register is stored just before a product needs it. This holds across calls, too (settle in
  *   kernels.h).
- * - A product leaves most of the issue slots free, but while products run, the core multiplies, converts and compares only 16
- *   floats a cycle, and it looks about 100 instructions ahead. So a row of the epilogue follows after every few products.
+ * - While products run, the core multiplies, converts and compares only 16 floats a cycle, and it looks about 100 instructions
+ *   ahead. Therefore one row of the epilogue follows after every few products.
  *
  * The last row of A and C is configured exactly, so nothing past row m is read or written. configure prepares the registers for
  * products of m rows and release clears them; the caller calls both (kernels.h), so one configuration serves many products.
