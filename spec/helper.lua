@@ -15,6 +15,6 @@ ffi.C.setenv("LC_ALL", "C.UTF-8", 1) -- what is written for people depends on it
 require "perigee.ffi"
 
 local collect = os.getenv "PERIGEE_COLLECT" or ""
-if collect ~= "" then
+if collect ~= "" and package.loaded.busted then -- not in programs that specs start
   require("spec.support.collect").start(collect)
 end
