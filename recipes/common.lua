@@ -70,12 +70,12 @@ local READ = {
   other = function(text) return text end,
   texts = function(text) return text end,
   integer = function(text, entry, name)
-    return options.integer(tonumber(text) or text, entry[2], entry[3] or 2 ^ 31 - 1, name, -2)
+    return options.integer(tonumber(text) or text, entry[2], entry[3] or 2 ^ 31 - 1, name)
   end,
   number = function(text, entry, name)
-    return options.number(tonumber(text) or text, entry[2], entry[3], name, -2)
+    return options.number(tonumber(text) or text, entry[2], entry[3], name)
   end,
-  choice = function(text, entry, name) return options.choice(text, entry[2], name, -2) end,
+  choice = function(text, entry, name) return options.choice(text, entry[2], name) end,
   column = function(text) return tonumber(text) or text end,
   alpha = function(text, _, name)
     local alpha = tonumber(text)

@@ -168,13 +168,13 @@ local READ_ONLY = "%s: an artifact has no FP32 weights, so its settings stay as 
 
 for _, name in ipairs { "set", "undo", "sweep", "diff", "recipe", "sqnr", "plot", "calibrate", "quantize" } do
   Artifact[name] = function()
-    error(READ_ONLY:format(name), 2)
+    error(READ_ONLY:format(name))
   end
 end
 
 --- There is nothing to save.
 function Artifact.save()
-  error("save: an artifact is the file that it was opened from: copy that", 2)
+  error("save: an artifact is the file that it was opened from: copy that")
 end
 
 -- Settings are read like fields, as of a quantized model. Their module is loaded by whoever asks.
@@ -199,7 +199,7 @@ function Artifact.__names(self)
 end
 
 function Artifact.__newindex(_, key)
-  error(SETTINGS[key] and READ_ONLY:format(key) or ("an artifact has no field %s to be set"):format(pgee.describe(key)), 2)
+  error(SETTINGS[key] and READ_ONLY:format(key) or ("an artifact has no field %s to be set"):format(pgee.describe(key)))
 end
 
 function Artifact:__tostring()
@@ -214,7 +214,7 @@ local KNOWN = { verify = true, copy = true, max_tokens = true, budget = true, ke
 local KERNELS = { auto = true, onednn = true }
 
 local function flag(given, key)
-  return options.boolean(given[key], "open: " .. key, -2)
+  return options.boolean(given[key], "open: " .. key)
 end
 
 local function check_format(self)
@@ -249,21 +249,21 @@ local function read_model(self)
 end
 
 local function open(path, given)
-  given = options.check(given, KNOWN, "open", -2)
+  given = options.check(given, KNOWN, "open")
   if type(path) ~= "string" or path == "" or path:find "%z" then
     error(("open: the file is %s, expected a path"):format(pgee.describe(path)), 0)
   end
   local verify, copy = flag(given, "verify"), flag(given, "copy")
   local self = {
     dir = path, file = safetensors.open(path, { copy = copy }), tensors = {}, packed = {}, runners = {},
-    budget = options.integer(given.budget, 1, 2 ^ 31 - 1, "open: budget", -2),
-    kernel = given.kernel and options.choice(given.kernel, KERNELS, "open: kernel", -2),
+    budget = options.integer(given.budget, 1, 2 ^ 31 - 1, "open: budget"),
+    kernel = given.kernel and options.choice(given.kernel, KERNELS, "open: kernel"),
   }
   self.model = self
   check_format(self)
   self.file:verify(not (verify or copy) and SMALL or nil)
   read_model(self)
-  self.limit = options.integer(given.max_tokens, 2, self.positions, "open: max_tokens", -2) or self.limit
+  self.limit = options.integer(given.max_tokens, 2, self.positions, "open: max_tokens") or self.limit
   return setmetatable(self, Artifact)
 end
 

@@ -49,11 +49,11 @@ function Batch.new(model, opts)
   opts = opts or {}
   return setmetatable({
     model = model, -- limit, positions, vocabulary, types, tokenizer()
-    long = opts.long ~= nil and options.choice(opts.long, Batch.LONG, "long", -2) or nil,
-    cut = options.choice(opts.cut or "longest", CUT, "cut", -2),
-    limit = math.min(options.integer(opts.tokens, 2, 2 ^ 31 - 1, "tokens", -2) or model.limit, model.limit),
-    side = opts.truncation_side and options.choice(opts.truncation_side, Batch.SIDES, "truncation_side", -2) or nil,
-    tokens = opts.tokens, stride = options.integer(opts.stride, 0, 2 ^ 31 - 1, "stride", -2),
+    long = opts.long ~= nil and options.choice(opts.long, Batch.LONG, "long") or nil,
+    cut = options.choice(opts.cut or "longest", CUT, "cut"),
+    limit = math.min(options.integer(opts.tokens, 2, 2 ^ 31 - 1, "tokens") or model.limit, model.limit),
+    side = opts.truncation_side and options.choice(opts.truncation_side, Batch.SIDES, "truncation_side") or nil,
+    tokens = opts.tokens, stride = options.integer(opts.stride, 0, 2 ^ 31 - 1, "stride"),
     keep = opts.keep, prompt = opts.prompt,
     n = 0, count = 0, T = 0, longest = 0, single = false, of = {},
     starts = int32s(2), starts_room = 2,

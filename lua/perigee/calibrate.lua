@@ -149,7 +149,7 @@ local function rows_of(model)
 end
 
 local function read_options(model, given)
-  given = options.check(given, KNOWN, "calibrate", -2)
+  given = options.check(given, KNOWN, "calibrate")
   local read = { samples = given.samples or 256, rows = given.rows or rows_of(model), budget = given.budget or 1024 }
   for name, value in pairs(read) do
     if type(value) ~= "number" or value % 1 ~= 0 or value < 1 or value > 2 ^ 31 then

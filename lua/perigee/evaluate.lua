@@ -41,7 +41,7 @@ local function check_sample(what, from, without, single)
   if type(without) ~= "nil" then
     check_set(without, what)
   end
-  options.boolean(single, ("evaluate.%s: single"):format(what), -2)
+  options.boolean(single, ("evaluate.%s: single"):format(what))
 end
 
 ---- Labelled files ----------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ end
 function evaluate.sample(from, count, without, single)
   raise(check_sample, "sample", from, without, single)
   raise(options.given, count, "evaluate.sample: count", "an integer of at least 1")
-  raise(options.integer, count, 1, 2 ^ 31, "evaluate.sample: count", -2)
+  raise(options.integer, count, 1, 2 ^ 31, "evaluate.sample: count")
   local list = raise(sample.take, from, count, without, single)
   return list
 end
@@ -93,8 +93,8 @@ end
 
 -- The task's name and its options, checked; what: the function's name.
 local function options_of(set, encoder, given, what)
-  given = options.check(given, KNOWN, what, -2)
-  local task = options.choice(given.task == nil and tasks.of(set, encoder) or given.task, tasks.jobs, what .. ": task", -2)
+  given = options.check(given, KNOWN, what)
+  local task = options.choice(given.task == nil and tasks.of(set, encoder) or given.task, tasks.jobs, what .. ": task")
   local own, common = {}, {}
   for name, value in pairs(given) do
     if not COMMON[name] and not tasks.options[task][name] then

@@ -299,7 +299,7 @@ M.classes = {}
 -- Returns a table of
 --   wrap(handle): an object that owns it
 --   is(x): whether x is such an object
---   handle(x, what, level): its handle. An error that names `what` if x is another thing or was released, blaming as check does
+--   handle(x, what): its handle. An error that names `what` if x is another thing or was released, blaming as check does
 --   release(x): frees at once what only x holds. Twice does no harm. An error that blames the caller of the method that calls it
 --     if x is another thing
 function M.class(name, ctype, free, metatable)
@@ -319,11 +319,11 @@ function M.class(name, ctype, free, metatable)
     return x
   end
 
-  function class.handle(x, what, level)
+  function class.handle(x, what)
     if not ffi.istype(object, x) then
-      M.error(("%s is %s, expected a %s"):format(what or name, M.describe(x), name), (level or 1) + 2)
+      M.error(("%s is %s, expected a %s"):format(what or name, M.describe(x), name))
     elseif x.handle == nil then
-      M.error(("%s: this %s was released"):format(what or name, name), (level or 1) + 2)
+      M.error(("%s: this %s was released"):format(what or name, name))
     end
     return x.handle
   end

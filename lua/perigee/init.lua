@@ -20,7 +20,7 @@ perigee.version = ffi.string(C.pgee_version())
 function perigee.threads(n)
   if n ~= nil then
     if type(n) ~= "number" or n % 1 ~= 0 or math.abs(n) >= 2 ^ 31 then -- beyond it, C would see another number
-      error(("threads: expected an integer from 1 to 256, got %s"):format(pgee.describe(n)), 2)
+      error(("threads: expected an integer from 1 to 256, got %s"):format(pgee.describe(n)))
     end
     check(C.pgee_threads_set(n))
     return n

@@ -26,21 +26,21 @@ local known = {
 local requantize_known = { scale = true, zero = true, symmetric = true, smooth = true }
 
 -- Fields of the operator that say what x means, and the multiplier for w.
-local function input(x, w, given, level)
+local function input(x, w, given)
   if type(x) == "table" and not quant.is(x) then
     x = pgee.raise(tensor.from, x)
   end
   if w.dtype == "f32" then
     if not tensor.is(x) or given.quantize then
-      error("linear: FP32 weights take an F32 tensor, not quantized", level + 2)
+      error("linear: FP32 weights take an F32 tensor, not quantized")
     end
     return { x = x }
   elseif quant.is(x) then
     if given.quantize then
-      error("linear: x is quantized already", level + 2)
+      error("linear: x is quantized already")
     end
   else
-    tensor.handle(x, "linear: x", level + 1)
+    tensor.handle(x, "linear: x")
     x = pgee.raise(quant.quantize, x, given.quantize)
   end
   if type(x.scale) == "number" then
@@ -61,7 +61,7 @@ end
 local function call(_, x, w, given)
   given = options.check(given, known, "linear")
   packed.handle(w, "linear: w")
-  local fields = input(x, w, given, 1)
+  local fields = input(x, w, given)
   local rows, N = fields.x.shape[1], w.N
   fields.w, fields.activation, fields.residual, fields.kernel = w, given.activation, given.residual, given.kernel
   fields.bias = type(given.bias) == "table" and pgee.raise(tensor.from, given.bias) or given.bias
@@ -74,7 +74,7 @@ local function call(_, x, w, given)
   local to = quant.quantizer(given.requantize, N, "linear: requantize")
   local scale, zero = to.scale, to.zero
   if not scale then
-    error("linear: requantize has no scale, expected a number; use quant.quantize on the result for dynamic ones", 2)
+    error("linear: requantize has no scale, expected a number; use quant.quantize on the result for dynamic ones")
   end
   to.scale, to.q = nil, tensor.new("U8", { rows, N })
   fields.quantize = to
@@ -88,7 +88,7 @@ local name = ffi.new("char[128]")
 function M.kernel(w, rows, kernel)
   packed.handle(w, "kernel: w")
   if rows == nil then
-    error("kernel: rows is nil, expected how many x would have", 2)
+    error("kernel: rows is nil, expected how many x would have")
   end
   options.integer(rows, 0, 2 ^ 31, "kernel: rows")
   local _, args = operator.args("linear", { w = w, kernel = kernel })

@@ -30,7 +30,7 @@ local function open(_, path)
   local function more()
     local block, failure = file:read(BLOCK)
     if failure then
-      error(("lines: %s: %s"):format(path, failure), 3)
+      error(("lines: %s: %s"):format(path, failure))
     end
     text, at = text:sub(at) .. (block or ""), 1
     if first and #text >= 3 then

@@ -92,7 +92,7 @@ end
 -- What multiplies in FP32: oneDNN if it is there.
 local function kernel_of(given)
   if given ~= nil then
-    options.choice(given, { auto = true, onednn = true }, "load: kernel", -2)
+    options.choice(given, { auto = true, onednn = true }, "load: kernel")
   end
   local there = given ~= "auto" and C.pgee_onednn_version() ~= nil
   if given == "onednn" and not there then
@@ -126,8 +126,8 @@ local function check_strictly(model)
 end
 
 local function load(dir, given)
-  given = options.check(given, KNOWN, "load", -2)
-  options.boolean(given.strict, "load: strict", -2)
+  given = options.check(given, KNOWN, "load")
+  options.boolean(given.strict, "load: strict")
   local c = random.is(dir) and dir or checkpoint.open(dir)
   local config = Config.new(c.config, c.files.config, c.ignored)
   local definition = definitions.of(config)

@@ -27,11 +27,11 @@ function M.new(K, given)
   local sample = given.sample or 256
   for what, n in pairs { K = type(K) == "nil" and 0 or K, sample = sample } do
     if type(n) ~= "number" or n % 1 ~= 0 then
-      error(("observer: %s is %s, expected an integer"):format(what, pgee.describe(n)), 2)
+      error(("observer: %s is %s, expected an integer"):format(what, pgee.describe(n)))
     end
   end
   if given.name ~= nil and type(given.name) ~= "string" then
-    error(("observer: name is %s, expected a string"):format(pgee.describe(given.name)), 2)
+    error(("observer: name is %s, expected a string"):format(pgee.describe(given.name)))
   end
   check(C.pgee_observer_new(out, K or 0, sample, given.name))
   return class.wrap(out[0])
@@ -43,8 +43,8 @@ function M.is(x)
 end
 
 --- For modules: the handle of x, or an error that names `what`.
-function M.handle(x, what, level)
-  return (class.handle(x, what, (level or 1) + 1))
+function M.handle(x, what)
+  return (class.handle(x, what))
 end
 
 --- Takes in rows of K channels: F32 [rows][K] or nested lists. NaN or infinity is an error that names row and channel, and then
@@ -70,7 +70,7 @@ function methods.release(o)
 end
 
 local function read(h, ...)
-  check(C.pgee_observer_read(h, ...), 2)
+  check(C.pgee_observer_read(h, ...))
   return tensor.wrap(out_tensor[0])
 end
 

@@ -96,55 +96,55 @@ M.buffer, M.batch = {}, {}
 local fill
 
 local kinds = {
-  tensor = function(value, what, level)
+  tensor = function(value, what)
     if getmetatable(value) ~= M.buffer then
-      return (tensor.handle(value, what, level + 1))
+      return (tensor.handle(value, what))
     elseif value.plan.handle == nil then
-      error(what .. " is a buffer of a plan that was released", level + 2)
+      error(what .. " is a buffer of a plan that was released")
     end
     return value.handle
   end,
-  packed = function(value, what, level)
-    return (packed.handle(value, what, level + 1))
+  packed = function(value, what)
+    return (packed.handle(value, what))
   end,
-  observer = function(value, what, level)
-    return (observer.handle(value, what, level + 1))
+  observer = function(value, what)
+    return (observer.handle(value, what))
   end,
-  number = function(value, what, level)
+  number = function(value, what)
     if type(value) ~= "number" then
-      error(("%s is %s, expected a number"):format(what, pgee.describe(value)), level + 2)
+      error(("%s is %s, expected a number"):format(what, pgee.describe(value)))
     end
     return value
   end,
-  integer = function(value, what, level)
+  integer = function(value, what)
     if type(value) ~= "number" or value % 1 ~= 0 or math.abs(value) >= 2 ^ 31 then -- beyond it, C would see another number
-      error(("%s is %s, expected an integer"):format(what, pgee.describe(value)), level + 2)
+      error(("%s is %s, expected an integer"):format(what, pgee.describe(value)))
     end
     return value
   end,
-  flag = function(value, what, level)
+  flag = function(value, what)
     if type(value) ~= "boolean" then
-      error(("%s is %s, expected true or false"):format(what, pgee.describe(value)), level + 2)
+      error(("%s is %s, expected true or false"):format(what, pgee.describe(value)))
     end
     return value and 1 or 0
   end,
 }
 
-local function convert(kind, value, what, level)
+local function convert(kind, value, what)
   if type(kind) == "table" then
-    return kind[options.choice(value, kind, what, level + 1)]
+    return kind[options.choice(value, kind, what)]
   end
-  return (kinds[kind](value, what, level + 1))
+  return (kinds[kind](value, what))
 end
 
-function fill(struct, fields, given, what, level, held)
-  given = options.check(given, fields, what, level + 1)
+function fill(struct, fields, given, what, held)
+  given = options.check(given, fields, what)
   for name, value in pairs(given) do
     local kind = fields[name]
     if kind == "quantize" then
-      fill(struct.quantize, QUANTIZER, value, what .. ": quantize", level + 1, held)
+      fill(struct.quantize, QUANTIZER, value, what .. ": quantize", held)
     else
-      struct[name] = convert(kind, value, what .. ": " .. name, level + 1)
+      struct[name] = convert(kind, value, what .. ": " .. name)
       held[#held + 1] = value
     end
   end
@@ -152,22 +152,21 @@ end
 
 --- The operator's number and its args struct, which keeps the values of `given` alive. Errors name the operator and the field and
 -- blame as perigee.ffi's check does.
-function M.args(name, given, level)
+function M.args(name, given)
   local operator = operators[name]
   local args = operator.args()
   local held = {}
-  fill(args, operator.fields, given, name, (level or 1) + 1, held)
+  fill(args, operator.fields, given, name, held)
   return operator.code, pgee.hold(args, held)
 end
 
 --- Runs one operator now, on all threads. `batch` as perigee.plan's batch makes it, or nil.
-function M.run(name, given, batch, level)
-  level = (level or 1) + 1
-  local code, args = M.args(name, given, level)
+function M.run(name, given, batch)
+  local code, args = M.args(name, given)
   if type(batch) ~= "nil" and getmetatable(batch) ~= M.batch then
-    error(("%s: batch is %s, expected one that plan.batch made"):format(name, pgee.describe(batch)), level + 1)
+    error(("%s: batch is %s, expected one that plan.batch made"):format(name, pgee.describe(batch)))
   end
-  pgee.check(C.pgee_run(code, args, batch and batch.c), level)
+  pgee.check(C.pgee_run(code, args, batch and batch.c))
 end
 
 return M

@@ -24,25 +24,25 @@ local known = { per = true, dtype = true, smooth = true, in_place = true, pages 
 local PAGES = { normal = true, huge = true }
 
 -- A list of tensors from a tensor, a list of them, or nested lists of numbers.
-local function weights_of(W, level)
+local function weights_of(W)
   if tensor.is(W) then
     return { W }
   elseif type(W) == "table" and type(W[1]) == "table" then
     return { tensor.from(W) }
   elseif type(W) ~= "table" then
-    error(("weights are %s, expected a tensor or a list of tensors"):format(pgee.describe(W)), level + 2)
+    error(("weights are %s, expected a tensor or a list of tensors"):format(pgee.describe(W)))
   end
   return W
 end
 
 --- For modules: the handles of a list of tensors as a C array, and their number.
-function M.handles(list, what, level)
+function M.handles(list, what)
   if type(list) ~= "table" then
-    error(("the %ss are %s, expected a list of tensors"):format(what, pgee.describe(list)), (level or 1) + 2)
+    error(("the %ss are %s, expected a list of tensors"):format(what, pgee.describe(list)))
   end
   local array = ffi.new("const pgee_tensor *[?]", math.max(#list, 1))
   for i, t in ipairs(list) do
-    array[i - 1] = tensor.handle(t, ("%s %d"):format(what, i), (level or 1) + 1)
+    array[i - 1] = tensor.handle(t, ("%s %d"):format(what, i))
   end
   return pgee.hold(array, list), #list
 end
@@ -75,16 +75,16 @@ function M.new(W, given)
   local pages = options.choice(given.pages or "normal", PAGES, "packed: pages")
   if given.in_place then
     if given.dtype or given.smooth or given.per or not tensor.is(W) or #W.shape ~= 2 then
-      error("packed: in_place is for a tensor [N][K] as it is", 2)
+      error("packed: in_place is for a tensor [N][K] as it is")
     end
-    return M.over({ N = W.shape[1], K = W.shape[2], bytes = W }, 1)
+    return M.over({ N = W.shape[1], K = W.shape[2], bytes = W })
   end
-  local list = weights_of(W, 1)
+  local list = weights_of(W)
   local array, count = M.handles(list, "weight")
   if dtype == "s8" then
     check(C.pgee_packed_s8(out, array, count, tensor.optional(given.smooth, "packed: smooth"), PER[per]))
   elseif given.smooth or given.per then
-    error(("packed: %s is for s8 only"):format(given.smooth and "smooth" or "per"), 2)
+    error(("packed: %s is for s8 only"):format(given.smooth and "smooth" or "per"))
   else
     check(C.pgee_packed_f32(out, array, count))
   end
@@ -104,15 +104,14 @@ local PARTS = { N = true, K = true, bytes = true, scales = true, sums = true }
 
 --- For modules: a packed weight over what w:parts() gave, which it holds and does not copy: { N =, K =, bytes =, scales =, sums =
 -- }.
-function M.over(given, level)
-  level = (level or 1) + 1
+function M.over(given)
   options.check(given, PARTS, "packed.over")
   given = given or {}
   for _, key in ipairs { "N", "K" } do
     options.integer(options.given(given[key], "packed.over: " .. key, "an integer"), 1, 2 ^ 31 - 1, "packed.over: " .. key)
   end
-  check(C.pgee_packed_over(out, given.N, given.K, tensor.handle(given.bytes, "bytes", level),
-    tensor.optional(given.scales, "scales", level), tensor.optional(given.sums, "sums", level)), level)
+  check(C.pgee_packed_over(out, given.N, given.K, tensor.handle(given.bytes, "bytes"),
+    tensor.optional(given.scales, "scales"), tensor.optional(given.sums, "sums")))
   return class.wrap(out[0])
 end
 
@@ -122,8 +121,8 @@ function M.is(x)
 end
 
 --- For modules: the handle of x, or an error that names `what`.
-function M.handle(x, what, level)
-  return (class.handle(x, what, (level or 1) + 1))
+function M.handle(x, what)
+  return (class.handle(x, what))
 end
 
 --- The weights as a row-major tensor of their own: I8 [N][K], or F32 [N][K].
@@ -135,7 +134,7 @@ end
 --- F32 [N], x_scale * scales[n]: what an accumulator is multiplied by when the input has one scale.
 function methods.multiplier(w, x_scale)
   if type(x_scale) ~= "number" then
-    error(("x_scale is %s, expected a number"):format(pgee.describe(x_scale)), 2)
+    error(("x_scale is %s, expected a number"):format(pgee.describe(x_scale)))
   end
   check(C.pgee_packed_multiplier(out_tensor, class.handle(w, "packed weight"), x_scale))
   return tensor.wrap(out_tensor[0])
@@ -159,12 +158,12 @@ function methods.release(w)
 end
 
 local function scales_of(h)
-  check(C.pgee_packed_read(h, out_scales, nil, nil), 2)
+  check(C.pgee_packed_read(h, out_scales, nil, nil))
   return tensor.wrap(out_scales[0])
 end
 
 local function sums_of(h)
-  check(C.pgee_packed_read(h, nil, out_sums, nil), 2)
+  check(C.pgee_packed_read(h, nil, out_sums, nil))
   return tensor.wrap(out_sums[0])
 end
 

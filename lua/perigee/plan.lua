@@ -26,9 +26,9 @@ local out_workspace = pgee.out "pgee_workspace *"
 local out_tensor = pgee.out "pgee_tensor *"
 local out_bytes = pgee.out "int64_t"
 
-local function integer(value, what, least, level)
+local function integer(value, what, least)
   if type(value) ~= "number" or value % 1 ~= 0 or value < least or value >= 2^31 then
-    error(("%s is %s, expected an integer of at least %d"):format(what, pgee.describe(value), least), level + 2)
+    error(("%s is %s, expected an integer of at least %d"):format(what, pgee.describe(value), least))
   end
   return value
 end
@@ -49,7 +49,7 @@ local function flatten(lists, starts, T, what)
   for b, list in ipairs(lists) do
     for i = 1, #list do
       if type(list[i]) ~= "number" or list[i] % 1 ~= 0 or math.abs(list[i]) >= 2^31 then
-        error(("%s[%d][%d] is %s, expected an integer"):format(what, b, i, pgee.describe(list[i])), 3)
+        error(("%s[%d][%d] is %s, expected an integer"):format(what, b, i, pgee.describe(list[i])))
       end
       flat[starts[b - 1] + i - 1] = list[i]
     end
@@ -72,7 +72,7 @@ local function marked_rows(marks, starts)
       local after = i > 1 and places[i - 1] or 0
       if type(place) ~= "number" or place % 1 ~= 0 or place <= after or place > starts[b] - starts[b - 1] then
         error(("marks[%d][%d] is %s, expected ascending places in a sequence of %d tokens"):format(b, i, pgee.describe(place),
-          starts[b] - starts[b - 1]), 3)
+          starts[b] - starts[b - 1]))
       end
       R = R + 1
       rows[R] = starts[b - 1] + place - 1
@@ -88,17 +88,17 @@ function M.batch(ids, types, marks)
   types, marks = types ~= nil and types or nil, marks ~= nil and marks or nil -- a null pointer is none, too
   if type(ids) ~= "table" or (types ~= nil and (type(types) ~= "table" or #types ~= #ids)) then
     error(("a batch of %s and %s, expected a list of sequences and as many of types, or nil"):format(pgee.describe(ids),
-      pgee.describe(types)), 2)
+      pgee.describe(types)))
   end
   if marks ~= nil and (type(marks) ~= "table" or #marks ~= #ids) then
-    error(("marks is %s, expected a list of places for each sequence"):format(pgee.describe(marks)), 2)
+    error(("marks is %s, expected a list of places for each sequence"):format(pgee.describe(marks)))
   end
   local starts = int32s(#ids + 1)
   local S = 0
   for b, list in ipairs(ids) do
     if type(list) ~= "table" or (types and (type(types[b]) ~= "table" or #types[b] ~= #list)) then
       error(("sequence %d of the batch is %s, expected a list of ids, and types of the same number or nil"):format(b,
-        pgee.describe(list)), 2)
+        pgee.describe(list)))
     end
     starts[b] = starts[b - 1] + #list
     S = math.max(S, #list)
@@ -114,8 +114,8 @@ end
 --- For modules: the same over arrays of C, which the caller keeps alive: starts int32_t [B + 1], ids and types int32_t [T], types
 -- may be nil, and the R marked tokens, int32_t [R], or nil.
 function M.packed_batch(B, starts, ids, types, R, rows)
-  integer(B, "packed_batch: B", 0, 1)
-  R = integer(R or 0, "packed_batch: R", 0, 1)
+  integer(B, "packed_batch: B", 0)
+  R = integer(R or 0, "packed_batch: R", 0)
   pgee.check_int32s(starts, "packed_batch: starts", B + 1)
   local batch = {
     T = starts[B], B = B, S = 0, starts = starts, ids = ids, types = types ~= nil and types or nil, R = R,
@@ -134,9 +134,9 @@ function M.packed_batch(B, starts, ids, types, R, rows)
   return with_struct(batch)
 end
 
-local function batch_of(batch, level)
+local function batch_of(batch)
   if getmetatable(batch) ~= Batch then
-    error(("batch is %s, expected one that plan.batch made"):format(pgee.describe(batch)), level + 2)
+    error(("batch is %s, expected one that plan.batch made"):format(pgee.describe(batch)))
   end
   return batch.c
 end
@@ -168,7 +168,7 @@ function Plan.buffer(p, dtype, rows, width)
   local h = plans.handle(p, "plan")
   local code = tensor.code(dtype)
   local kind = ROWS[options.choice(rows, ROWS, "buffer: rows")]
-  width = integer(width or 0, "buffer: width", 0, 1)
+  width = integer(width or 0, "buffer: width", 0)
   check(C.pgee_plan_buffer(h, out_tensor, code, kind, width))
   return setmetatable({ handle = out_tensor[0], plan = p, dtype = dtype, rows = rows, width = width }, buffer)
 end
@@ -185,9 +185,9 @@ for _, name in pairs(operator.names) do
   end
 end
 
-local function buffer_handle(b, what, level)
+local function buffer_handle(b, what)
   if getmetatable(b) ~= buffer then
-    error(("%s is %s, expected a buffer of the plan"):format(what, pgee.describe(b)), level + 2)
+    error(("%s is %s, expected a buffer of the plan"):format(what, pgee.describe(b)))
   end
   return b.handle
 end
@@ -196,11 +196,11 @@ end
 function Plan.seal(p, outputs)
   local h = plans.handle(p, "plan")
   if type(outputs) ~= "table" then
-    error(("seal: outputs is %s, expected a list of buffers"):format(pgee.describe(outputs)), 2)
+    error(("seal: outputs is %s, expected a list of buffers"):format(pgee.describe(outputs)))
   end
   local array = ffi.new("const pgee_tensor *[?]", math.max(#outputs, 1))
   for i, b in ipairs(outputs) do
-    array[i - 1] = buffer_handle(b, "output " .. i, 1)
+    array[i - 1] = buffer_handle(b, "output " .. i)
   end
   check(C.pgee_plan_seal(h, pgee.hold(array, outputs), #outputs))
   return p
@@ -209,16 +209,16 @@ end
 local CAPACITY = { tokens = true, sequences = true, longest = true, marked = true }
 
 -- tokens, sequences, longest, marked of a capacity table.
-local function capacity(given, level)
-  given = options.check(given, CAPACITY, "capacity", level + 1)
-  return integer(given.tokens, "tokens", 0, level + 1), integer(given.sequences, "sequences", 0, level + 1),
-    integer(given.longest or given.tokens, "longest", 0, level + 1), integer(given.marked or 0, "marked", 0, level + 1)
+local function capacity(given)
+  given = options.check(given, CAPACITY, "capacity")
+  return integer(given.tokens, "tokens", 0), integer(given.sequences, "sequences", 0),
+    integer(given.longest or given.tokens, "longest", 0), integer(given.marked or 0, "marked", 0)
 end
 
 --- Bytes of a workspace of this capacity: { tokens =, sequences =, longest = (tokens), marked = (0) }.
 function Plan.bytes(p, given)
   local h = plans.handle(p, "plan")
-  local T, B, S, R = capacity(given, 1)
+  local T, B, S, R = capacity(given)
   check(C.pgee_plan_bytes(h, T, B, S, R, out_bytes))
   return tonumber(out_bytes[0])
 end
@@ -235,8 +235,8 @@ end
 
 --- Multiply-adds of each of `threads` threads for a batch, a list.
 function Plan.work(p, batch, threads)
-  local h, c = plans.handle(p, "plan"), batch_of(batch, 1)
-  local work, list = ffi.new("int64_t[?]", integer(threads, "threads", 1, 1)), {}
+  local h, c = plans.handle(p, "plan"), batch_of(batch)
+  local work, list = ffi.new("int64_t[?]", integer(threads, "threads", 1)), {}
   check(C.pgee_plan_work(h, c, threads, work))
   for i = 1, threads do
     list[i] = tonumber(work[i - 1])
@@ -258,14 +258,14 @@ local workspaces
 -- The number of threads is the one in force now; a later run uses fewer if fewer are in force then.
 function Plan.workspace(p, given)
   local h = plans.handle(p, "plan")
-  local T, B, S, R = capacity(given, 1)
+  local T, B, S, R = capacity(given)
   check(C.pgee_workspace_new(out_workspace, h, T, B, S, R))
   return workspaces.wrap(out_workspace[0])
 end
 
 --- Runs the plan on a batch. Outputs of the run before are overwritten. Returns the workspace.
 function Workspace.run(w, batch)
-  check(C.pgee_workspace_run(workspaces.handle(w, "workspace"), batch_of(batch, 1)))
+  check(C.pgee_workspace_run(workspaces.handle(w, "workspace"), batch_of(batch)))
   return w
 end
 
@@ -274,7 +274,7 @@ function Workspace.profile(w, batch)
   local h = workspaces.handle(w, "workspace")
   local steps = tonumber(C.pgee_workspace_steps(h))
   local seconds, list = pgee.doubles(math.max(steps, 1)), {}
-  check(C.pgee_workspace_profile(h, batch_of(batch, 1), seconds))
+  check(C.pgee_workspace_profile(h, batch_of(batch), seconds))
   seconds = pgee.numbers(seconds, C.PGEE_F64, steps)
   for i = 1, steps do
     list[i] = seconds[i - 1]
@@ -285,14 +285,14 @@ end
 --- The number, from 1, of the first step whose result has a NaN or an infinity when the plan runs on a batch; nil: none has.
 -- Outputs of the run before are lost.
 function Workspace.first_nonfinite(w, batch)
-  check(C.pgee_workspace_nonfinite(workspaces.handle(w, "workspace"), batch_of(batch, 1), out_bytes))
+  check(C.pgee_workspace_nonfinite(workspaces.handle(w, "workspace"), batch_of(batch), out_bytes))
   local step = tonumber(out_bytes[0]) + 1
   return step > 0 and step or nil
 end
 
 --- An output of the last run: a view of one row for each token, sequence or marked token, valid until the next run.
 function Workspace.output(w, b)
-  check(C.pgee_workspace_output(out_tensor, workspaces.handle(w, "workspace"), buffer_handle(b, "output", 1)))
+  check(C.pgee_workspace_output(out_tensor, workspaces.handle(w, "workspace"), buffer_handle(b, "output")))
   return tensor.wrap(out_tensor[0])
 end
 

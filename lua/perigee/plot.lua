@@ -73,8 +73,8 @@ local function series_of(given)
   options.list(all, "plot: series: expected a list of { name =, y =, x = }")
   for i, s in ipairs(all) do
     local prefix = given.series and ("series[%d]."):format(i) or ""
-    options.check(s, SERIES, ("plot: series[%d]"):format(i), -2)
-    options.text(s.name, "plot: " .. prefix .. "name", -2)
+    options.check(s, SERIES, ("plot: series[%d]"):format(i))
+    options.text(s.name, "plot: " .. prefix .. "name")
     local y = vector(s.y, prefix .. "y")
     local x = s.x or given.x
     list[i] = { name = s.name, y = y, x = x and vector(x, prefix .. "x", #y) or counted(#y) }
@@ -88,17 +88,17 @@ end
 local KNOWN = { y = true, x = true, series = true, title = true, xlabel = true, ylabel = true, width = true, height = true }
 
 local function width_of(given)
-  return options.integer(given.width, NARROWEST, MOST, "plot: width", -2)
+  return options.integer(given.width, NARROWEST, MOST, "plot: width")
 end
 
 local function height_of(given)
-  return options.integer(given.height, 2, MOST, "plot: height", -2)
+  return options.integer(given.height, 2, MOST, "plot: height")
 end
 
 local function new(kind, given)
-  given = options.check(given, KNOWN, "plot", -2)
+  given = options.check(given, KNOWN, "plot")
   for _, key in ipairs { "title", "xlabel", "ylabel" } do
-    options.text(given[key], "plot: " .. key, -2)
+    options.text(given[key], "plot: " .. key)
   end
   return setmetatable({
     width = width_of(given),
@@ -145,8 +145,8 @@ local function summary(name, values)
 end
 
 local function ranges(before, after, given)
-  given = options.check(given, { title = true, width = true, height = true, names = true }, "plot", -2)
-  options.text(given.title, "plot: title", -2)
+  given = options.check(given, { title = true, width = true, height = true, names = true }, "plot")
+  options.text(given.title, "plot: title")
   local panels = {}
   local names = given.names or { "before", "after" }
   if type(names) ~= "table" or type(names[1]) ~= "string" or type(names[2]) ~= "string" then

@@ -30,7 +30,7 @@ function M.range(lo, hi, given)
     if type(lo) == "number" then
       what, v = "hi", hi
     end
-    error(("range: %s is %s, expected a number"):format(what, pgee.describe(v)), 2)
+    error(("range: %s is %s, expected a number"):format(what, pgee.describe(v)))
   end
   local symmetric = options.boolean(given.symmetric, "range: symmetric")
   check(C.pgee_range_scale(lo, hi, symmetric and 1 or 0, out_scale, out_zero))
@@ -42,7 +42,7 @@ function M.absmax(weights)
   weights = tensor.is(weights) and { weights } or weights
   local array, count = packed.handles(weights, "weight")
   if count == 0 then
-    error("absmax of no weights", 2)
+    error("absmax of no weights")
   end
   local wmax = tensor.new("F32", { weights[1].shape[2] or 0 })
   check(C.pgee_channel_absmax(wmax.handle, array, count))
@@ -53,7 +53,7 @@ end
 -- divided by them, the weight multiplied. xmax, wmax: F32 [K], the largest magnitudes of each channel; alpha from 0 to 1.
 function M.smooth(xmax, wmax, alpha)
   if type(alpha) ~= "number" then
-    error(("smooth: alpha is %s, expected a number from 0 to 1"):format(pgee.describe(alpha)), 2)
+    error(("smooth: alpha is %s, expected a number from 0 to 1"):format(pgee.describe(alpha)))
   end
   local x, w = tensor.handle(xmax, "smooth: xmax"), tensor.handle(wmax, "smooth: wmax")
   local s = tensor.new("F32", { #xmax })
@@ -64,7 +64,7 @@ end
 --- What a static quantizer multiplies by, F32 [K]: (1 / scale) * (1 / s[k]). s: F32 [K], or K alone for no smoothing.
 function M.multiplier(scale, s)
   if type(scale) ~= "number" then
-    error(("multiplier: scale is %s, expected a number"):format(pgee.describe(scale)), 2)
+    error(("multiplier: scale is %s, expected a number"):format(pgee.describe(scale)))
   end
   local smooth = type(s) ~= "number" and tensor.handle(s, "multiplier: s") or nil
   options.integer(not smooth and s or nil, 0, 2 ^ 31, "multiplier: s")
@@ -74,10 +74,10 @@ function M.multiplier(scale, s)
 end
 
 -- 1 / s[k]: what a dynamic quantizer multiplies by.
-local function reciprocal(s, what, level)
-  local handle = tensor.handle(s, what .. ": smooth", level + 1)
+local function reciprocal(s, what)
+  local handle = tensor.handle(s, what .. ": smooth")
   local m = tensor.new("F32", { #s })
-  check(C.pgee_quantize_multiplier(m.handle, 1, handle), level + 1)
+  check(C.pgee_quantize_multiplier(m.handle, 1, handle))
   return m
 end
 
@@ -102,7 +102,7 @@ end
 
 local function quantized(x, what)
   if not M.is(x) then
-    error(("%s: x is %s, expected a quantized tensor"):format(what, pgee.describe(x)), 3)
+    error(("%s: x is %s, expected a quantized tensor"):format(what, pgee.describe(x)))
   end
 end
 
@@ -135,23 +135,23 @@ end
 local known = { scale = true, zero = true, symmetric = true, smooth = true, per = true, batch = true }
 
 --- For modules: what quantize was given, as the fields of a quantizer for rows of K: mode, symmetric, zero, m; scale if static.
-function M.quantizer(given, K, what, level)
-  level, what = (level or 1) + 1, what or "quantizer"
-  given = options.check(given, known, what, level)
-  options.boolean(given.symmetric, what .. ": symmetric", level)
+function M.quantizer(given, K, what)
+  what = what or "quantizer"
+  given = options.check(given, known, what)
+  options.boolean(given.symmetric, what .. ": symmetric")
   if given.smooth ~= nil then
-    tensor.handle(given.smooth, what .. ": smooth", level)
+    tensor.handle(given.smooth, what .. ": smooth")
   end
   if given.scale == nil then
     if given.zero ~= nil then
-      error(what .. ": there is a zero but no scale, expected both or none", level + 1)
+      error(what .. ": there is a zero but no scale, expected both or none")
     end
-    local mode = options.choice(given.per or "token", { token = true, sequence = true }, what .. ": per", level)
-    local m = given.smooth and reciprocal(given.smooth, what, level) or nil
+    local mode = options.choice(given.per or "token", { token = true, sequence = true }, what .. ": per")
+    local m = given.smooth and reciprocal(given.smooth, what) or nil
     return { mode = mode, symmetric = given.symmetric ~= false, m = m }
   elseif type(given.scale) ~= "number" or given.per ~= nil then
     local rest = given.per and " and no per" or ""
-    error(("%s: scale is %s, expected a number%s"):format(what, pgee.describe(given.scale), rest), level + 1)
+    error(("%s: scale is %s, expected a number%s"):format(what, pgee.describe(given.scale), rest))
   end
   local symmetric = given.symmetric
   if symmetric == nil then

@@ -28,9 +28,9 @@ local class = pgee.class("safetensors file", "pgee_safetensors", "pgee_safetenso
 })
 
 -- C ends a string at its first zero byte: what follows would be ignored.
-local function text_check(s, what, level)
+local function text_check(s, what)
   if type(s) ~= "string" or s:find("%z") then
-    error(("%s is %s, expected a string without zero bytes"):format(what, pgee.describe(s)), (level or 1) + 2)
+    error(("%s is %s, expected a string without zero bytes"):format(what, pgee.describe(s)))
   end
 end
 
@@ -49,11 +49,11 @@ end
 -- The keys of a table, texts, sorted. what: the table; of: one of its keys.
 local function sorted(t, what, of)
   if type(t) ~= "table" then
-    error(("%s is %s, expected a table by name"):format(what, pgee.describe(t)), 3)
+    error(("%s is %s, expected a table by name"):format(what, pgee.describe(t)))
   end
   local keys = {}
   for key in pairs(t) do
-    text_check(key, of, 2)
+    text_check(key, of)
     keys[#keys + 1] = key
   end
   table.sort(keys)

@@ -291,8 +291,8 @@ local function save(path, given)
   if type(path) ~= "string" or path == "" or path:find "%z" then
     error(("save: the file is %s, expected a path"):format(pgee.describe(path)), 0)
   end
-  local chosen = options.check(given.options, KNOWN, "save", -2)
-  options.boolean(chosen.tokenizer, "save: tokenizer", -2)
+  local chosen = options.check(given.options, KNOWN, "save")
+  options.boolean(chosen.tokenizer, "save: tokenizer")
   local model, store = given.model, new_store()
   local metadata = {
     ["perigee.format"] = tostring(format_of(model)), ["perigee.version"] = ffi.string(pgee.C.pgee_version()),

@@ -28,11 +28,11 @@ local settings = { KEYS = values.KEYS, OF_SITE = values.OF_SITE, ALPHA = values.
 
 local Settings = {}
 
--- The values of settings; an error blames the caller of the function that calls this, or nobody (level 0).
+-- The values of settings; an error blames as perigee.ffi's error does, or nobody (level 0).
 local function values_of(given, level)
   local ok, result = pcall(values.all, given)
   if not ok then
-    error(result, level == 0 and 0 or (level or 1) + 2)
+    error(result, level)
   end
   return result
 end
@@ -76,7 +76,7 @@ end
 function settings.with(self, changes, level)
   if not settings.is(self) or type(changes) ~= "table" then
     error(("settings.with: expected settings and a table of changes, got %s and %s"):format(pgee.describe(self),
-      pgee.describe(changes)), level == 0 and 0 or (level or 1) + 1)
+      pgee.describe(changes)), level)
   end
   local given, changed = copied(self.values), copied(changes)
   if changes.activations ~= nil then
@@ -196,7 +196,7 @@ function settings.at(self, sites, changes, level)
     return values.all(chosen)
   end)
   if not ok then
-    error(result, level == 0 and 0 or (level or 1) + 1)
+    error(result, level)
   end
   return setmetatable({ values = result }, Settings)
 end
@@ -221,7 +221,7 @@ function Settings:__index(key)
 end
 
 function Settings.__newindex(_, key)
-  error(("settings are immutable: %s cannot be assigned; make new ones with settings.with"):format(tostring(key)), 2)
+  error(("settings are immutable: %s cannot be assigned; make new ones with settings.with"):format(tostring(key)))
 end
 
 --- One setting's value as Lua text.

@@ -222,8 +222,8 @@ end
 -- (memory, the ISA ...) is raised, here or in the loop; it is not reported as a row's failure.
 function stream.new(encoder, rows, given)
   options.method(encoder, "stream")
-  given = options.check(given, KNOWN, "stream", -2)
-  local task = options.choice(given.task or encoder.task, tasks, "stream: task", -2)
+  given = options.check(given, KNOWN, "stream")
+  local task = options.choice(given.task or encoder.task, tasks, "stream: task")
   local s = {
     encoder = encoder, pull = puller(rows), input = reader(given.field, task), options = given.options,
     ready = function_of(given.ready, "ready"),

@@ -75,11 +75,11 @@ end
 --   output    false: sites only, which takes less time
 --   progress  as for calibrate
 function sweep.run(q, probe, given)
-  given = options.check(given, KNOWN, "sweep", -2)
+  given = options.check(given, KNOWN, "sweep")
   if not q.stats or q.stats.released then
     error("sweep: there are no statistics to measure by", 0)
   end
-  options.boolean(given.output, "sweep: output", -2)
+  options.boolean(given.output, "sweep: output")
   local alphas, all = alphas_of(given.alpha), measure.sites(q)
   local swept = given.sites ~= nil and patterns.find(given.sites, all)
   local list = candidates(q, alphas, swept)
@@ -117,7 +117,7 @@ end
 
 local function sweep_check(self, name)
   if getmetatable(self) ~= Sweep then
-    error(("%s is a method of a sweep: call it with a colon, as in s:%s()"):format(name, name), 3)
+    error(("%s is a method of a sweep: call it with a colon, as in s:%s()"):format(name, name))
   end
 end
 
@@ -136,7 +136,7 @@ function Sweep:plot(pattern)
   sweep_check(self, "plot")
   local series = {}
   if type(pattern) ~= "nil" and type(pattern) ~= "string" then
-    error(("plot: the pattern is %s, expected the name of a site or a pattern"):format(pgee.describe(pattern)), 2)
+    error(("plot: the pattern is %s, expected the name of a site or a pattern"):format(pgee.describe(pattern)))
   end
   if self.output then
     series[1] = { name = "output", y = self.output }
@@ -148,7 +148,7 @@ function Sweep:plot(pattern)
   end
   if pattern and #series == (self.output and 1 or 0) then
     error(("plot: %s matches no site of the sweep%s"):format(pgee.describe(pattern),
-      nearest.hint(pattern, patterns.names(self.sites))), 2)
+      nearest.hint(pattern, patterns.names(self.sites))))
   end
   return plot.curve { series = series, x = self.alpha, title = "SQNR over alpha", xlabel = "alpha", ylabel = "dB" }
 end

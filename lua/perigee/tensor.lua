@@ -97,9 +97,9 @@ for code = 0, C.PGEE_DTYPES - 1 do
 end
 
 --- The library's number for a type's name; an error for another name.
-function M.code(dtype, level)
+function M.code(dtype)
   return codes[dtype] or error(("the tensor type is %s, expected 'F32', 'F16', 'BF16', 'F64', 'I64', 'I32', 'I8', 'U8' or 'BOOL'")
-    :format(pgee.describe(dtype)), (level or 1) + 2)
+    :format(pgee.describe(dtype)))
 end
 
 -- ---- Making ------------------------------------------------------------------------------------------------------------
@@ -126,26 +126,26 @@ local function title(h)
   return types[C.pgee_tensor_dtype(h)].name .. " [" .. table.concat(shape_of(h), "][") .. "]"
 end
 
-local function new(dtype, shape, level)
-  local code = M.code(dtype, level + 1)
+local function new(dtype, shape)
+  local code = M.code(dtype)
   if type(shape) == "number" then
     shape = { shape }
   elseif type(shape) ~= "table" then
-    error("shape is " .. pgee.describe(shape) .. ", expected a number or a list of numbers", level + 2)
+    error("shape is " .. pgee.describe(shape) .. ", expected a number or a list of numbers")
   end
   for i = 1, #shape do
     local n = shape[i]
     if type(n) ~= "number" or n % 1 ~= 0 or n < 0 or n >= 2^53 then
-      error(("dimension %d of the shape is %s, expected an integer of at least 0"):format(i, pgee.describe(n)), level + 2)
+      error(("dimension %d of the shape is %s, expected an integer of at least 0"):format(i, pgee.describe(n)))
     end
   end
-  check(C.pgee_tensor_new(out, code, #shape, ffi.new("int64_t[?]", math.max(#shape, 1), shape)), level + 1)
+  check(C.pgee_tensor_new(out, code, #shape, ffi.new("int64_t[?]", math.max(#shape, 1), shape)))
   return class.wrap(out[0])
 end
 
 --- tensor.new("F32", { 2, 3 }): zeros.
 function M.new(dtype, shape)
-  return (new(dtype, shape, 1))
+  return (new(dtype, shape))
 end
 
 -- The place of an element for messages, "[2][3]". at.skipped: rows before the first.
@@ -178,11 +178,11 @@ local function flatten(flat, values, kind, shape, at)
 end
 
 -- Fills h from nested lists, all or nothing. `skipped` is for messages: the rows of the whole tensor before h.
-local function assign(h, values, level, skipped)
+local function assign(h, values, skipped)
   local kind, shape, flat = types[C.pgee_tensor_dtype(h)], shape_of(h), {}
   local wrong = flatten(flat, values, kind, shape, { skipped = skipped })
   if wrong then
-    error(wrong, level + 2)
+    error(wrong)
   end
   local data, stride = ffi.cast(kind.written or kind.pointer, C.pgee_tensor_data(h)), tonumber(C.pgee_tensor_stride(h))
   local width = #flat / math.max(shape[1], 1)
@@ -194,18 +194,18 @@ end
 --- tensor.from { 1, 2 } or { { 1, 2 }, { 3, 4 } }, up to four levels deep: F32, or tensor.from({ 1, 2 }, "U8").
 function M.from(values, dtype)
   if type(values) ~= "table" then
-    error("values is " .. pgee.describe(values) .. ", expected a list of numbers or of lists", 2)
+    error("values is " .. pgee.describe(values) .. ", expected a list of numbers or of lists")
   end
   local shape, inner = {}, values
   repeat
     shape[#shape + 1] = #inner
     inner = inner[1]
     if #shape == 4 and type(inner) == "table" then
-      error("values is a list of lists more than four levels deep, expected at most four", 2)
+      error("values is a list of lists more than four levels deep, expected at most four")
     end
   until type(inner) ~= "table"
-  local t = new(dtype or "F32", shape, 1)
-  assign(t.handle, values, 1)
+  local t = new(dtype or "F32", shape)
+  assign(t.handle, values)
   return t
 end
 
@@ -219,22 +219,22 @@ function M.is(x)
   return class.is(x)
 end
 
---- For modules: the handle of x, or an error that names `what` and blames the caller of the function that calls this (level 1).
-function M.handle(x, what, level)
-  return (class.handle(x, what, (level or 1) + 1))
+--- For modules: the handle of x, or an error that names `what`.
+function M.handle(x, what)
+  return (class.handle(x, what))
 end
 
 --- The same, with nil for nil.
-function M.optional(x, what, level)
-  return x ~= nil and class.handle(x, what, (level or 1) + 1) or nil
+function M.optional(x, what)
+  return x ~= nil and class.handle(x, what) or nil
 end
 
 -- ---- Reading and writing -----------------------------------------------------------------------------------------------
 
-local function index_check(h, i, level)
+local function index_check(h, i)
   local rows = tonumber(C.pgee_tensor_dim(h, 0))
   if i % 1 ~= 0 or i < 1 or i > rows then
-    error(("index %s is outside 1 to %d"):format(i, rows), level + 2)
+    error(("index %s is outside 1 to %d"):format(i, rows))
   end
 end
 
@@ -244,8 +244,8 @@ local function element(h, i)
   return t.float and pgee.number(at, t.code) or t.get(at[0])
 end
 
-local function view_row(h, i, level)
-  check(C.pgee_tensor_row(out, h, i - 1), level + 1)
+local function view_row(h, i)
+  check(C.pgee_tensor_row(out, h, i - 1))
   return class.wrap(out[0])
 end
 
@@ -257,38 +257,38 @@ local properties = {
 local function index(t, key)
   if type(key) == "number" then
     local h = class.handle(t, "tensor")
-    index_check(h, key, 1)
+    index_check(h, key)
     if C.pgee_tensor_ndim(h) == 1 then
       return element(h, key)
     end
-    return (view_row(h, key, 1))
+    return (view_row(h, key))
   elseif properties[key] then
     return properties[key](class.handle(t, "tensor"))
   end
   return methods[key]
 end
 
-local function writable(h, level)
+local function writable(h)
   if C.pgee_tensor_writable(h) == 0 then
-    error("this tensor is part of a file and cannot be written; t:copy() can", level + 2)
+    error("this tensor is part of a file and cannot be written; t:copy() can")
   end
 end
 
 --- t:set(values): all elements, from nested lists or a tensor of t's shape, or one number for all.
 function methods.set(t, values)
   local h = class.handle(t, "tensor")
-  writable(h, 1)
+  writable(h)
   if type(values) == "table" or class.is(values) then
-    assign(h, values, 1)
+    assign(h, values)
   elseif C.pgee_tensor_ndim(h) > 1 then
     for i = 1, #t do
-      pgee.raise(methods.set, view_row(h, i, 1), values)
+      pgee.raise(methods.set, view_row(h, i), values)
     end
   else
     local kind = types[C.pgee_tensor_dtype(h)]
     local stored = kind.set(values)
     if stored == nil then
-      error(("%s takes %s, not %s"):format(kind.name, kind.expected, pgee.describe(values)), 2)
+      error(("%s takes %s, not %s"):format(kind.name, kind.expected, pgee.describe(values)))
     end
     local data = ffi.cast(kind.written or kind.pointer, C.pgee_tensor_data(h))
     for i = 0, #t - 1 do
@@ -301,13 +301,13 @@ end
 local function newindex(t, key, value)
   local h = class.handle(t, "tensor")
   if type(key) ~= "number" then
-    error(("a tensor has no field %s that could be set"):format(pgee.describe(key)), 2)
+    error(("a tensor has no field %s that could be set"):format(pgee.describe(key)))
   end
-  index_check(h, key, 1)
-  writable(h, 1)
+  index_check(h, key)
+  writable(h)
   check(C.pgee_tensor_rows(out, h, key - 1, key))
   local row = class.wrap(out[0])
-  assign(row.handle, { value }, 1, key - 1)
+  assign(row.handle, { value }, key - 1)
   row:release()
 end
 
@@ -339,7 +339,7 @@ end
 --- A copy of the same type.
 function methods.copy(t)
   local h = class.handle(t, "tensor")
-  local copy = new(types[C.pgee_tensor_dtype(h)].name, shape_of(h), 1)
+  local copy = new(types[C.pgee_tensor_dtype(h)].name, shape_of(h))
   local from, stride = t:pointer()
   local to, copy_stride = copy:pointer()
   local width = width_of(h)
@@ -369,7 +369,7 @@ function methods.numbers(t, rows, width)
   local h = class.handle(t, "tensor")
   local kind, of_t, of_row = types[C.pgee_tensor_dtype(h)], tonumber(C.pgee_tensor_dim(h, 0)), width_of(h)
   if not kind.float then
-    error(("numbers: this tensor is %s, expected F32, F16, BF16 or F64"):format(kind.name), 2)
+    error(("numbers: this tensor is %s, expected F32, F16, BF16 or F64"):format(kind.name))
   elseif (rows or of_t) ~= of_t or (width or of_row) ~= of_row then
     pgee.error(("numbers: this tensor is %s, expected [%d][%d]"):format(title(h), rows or of_t, width or of_row))
   end
@@ -380,12 +380,12 @@ end
 --- Writes all elements of an F32 tensor from an array of doubles in the order that numbers gives. Returns the tensor.
 function methods.put(t, numbers)
   local h = class.handle(t, "tensor")
-  writable(h, 1)
+  writable(h)
   local count = #t * width_of(h)
   if t.dtype ~= "F32" then
-    error(("put: this tensor is %s, expected F32"):format(t.dtype), 2)
+    error(("put: this tensor is %s, expected F32"):format(t.dtype))
   elseif not ffi.istype(pgee.doubles, numbers) or ffi.sizeof(numbers) < 8 * count then
-    error(("put: numbers is %s, expected an array of at least %d doubles"):format(pgee.describe(numbers), count), 2)
+    error(("put: numbers is %s, expected an array of at least %d doubles"):format(pgee.describe(numbers), count))
   end
   local data = ffi.cast(types.F32.written, C.pgee_tensor_data(h))
   for i = 0, count - 1 do

@@ -36,7 +36,7 @@ local MODELS = { [C.PGEE_WORDPIECE] = "WordPiece", [C.PGEE_UNIGRAM] = "Unigram",
 
 local function wrap(handle)
   local specials = int32s(5)
-  check(C.pgee_tokenizer_specials(handle.handle, specials), 2)
+  check(C.pgee_tokenizer_specials(handle.handle, specials))
   local t = { handle = handle, size = tonumber(C.pgee_tokenizer_size(handle.handle)) }
   t.model = MODELS[tonumber(C.pgee_tokenizer_model(handle.handle))]
   local prefix = ffi.string(C.pgee_tokenizer_prefix(handle.handle))
@@ -50,7 +50,7 @@ end
 
 local function load(from)
   if type(from) ~= "string" and (type(from) ~= "table" or not from.tokenizer_files) then
-    error(("load: argument 1 is %s, expected a checkpoint or the path of its folder"):format(pgee.describe(from)), 2)
+    error(("load: argument 1 is %s, expected a checkpoint or the path of its folder"):format(pgee.describe(from)))
   end
   -- Loaded here: an image needs none of them.
   local c = type(from) == "string" and require("perigee.checkpoint").tokenizer(from) or from
@@ -75,24 +75,24 @@ end
 -- Errors: bytes that are no image, or one of another version.
 function M.from_image(image)
   if not tensor.is(image) then
-    error(("from_image: argument 1 is %s, expected a tensor"):format(pgee.describe(image)), 2)
+    error(("from_image: argument 1 is %s, expected a tensor"):format(pgee.describe(image)))
   end
-  check(C.pgee_tokenizer_from_image(out, tensor.handle(image)), 1)
+  check(C.pgee_tokenizer_from_image(out, tensor.handle(image)))
   return wrap(handles.wrap(out[0]))
 end
 
 -- ---- Encoding -------------------------------------------------------------------------------------------------------------
 
-local function handle_of(t, level)
+local function handle_of(t)
   if getmetatable(t) ~= Tokenizer then
     error(("the tokenizer is %s, expected what tokenizer.load returns: call its methods with a colon"):format(pgee.describe(t)))
   end
-  return handles.handle(t.handle, "tokenizer", (level or 1) + 1)
+  return handles.handle(t.handle, "tokenizer")
 end
 
-local function check_text(value, position, name, level)
+local function check_text(value, position, name)
   if type(value) ~= "string" then
-    error(("%s: argument %d is %s, expected a string"):format(name, position, pgee.describe(value)), (level or 1) + 2)
+    error(("%s: argument %d is %s, expected a string"):format(name, position, pgee.describe(value)))
   end
 end
 
@@ -123,7 +123,7 @@ function Tokenizer:encode_into(ids, types, limit, a, b, offsets, side)
   local handle = handle_of(self)
   cut.max_tokens, cut.side = limit, SIDES[side] or C.PGEE_SIDE_DEFAULT
   text_a.bytes, text_a.count, text_b.bytes, text_b.count = a, #a, b, b and #b or 0
-  check(C.pgee_tokenizer_encode_texts(handle, encoding, text_a, b and text_b or nil, cut), 1)
+  check(C.pgee_tokenizer_encode_texts(handle, encoding, text_a, b and text_b or nil, cut))
   return tonumber(encoding.length), tonumber(encoding.dropped)
 end
 
@@ -133,16 +133,16 @@ local OFFSETS = { bytes = 0, characters = 1 }
 
 -- The options as C takes them.
 local function read_options(opts, name)
-  opts = options.check(opts, KNOWN, name, 2)
+  opts = options.check(opts, KNOWN, name)
   local limit = opts.max_tokens
   if type(limit) ~= "nil" and (type(limit) ~= "number" or limit % 1 ~= 0 or limit < 0 or limit > NO_LIMIT) then
-    error(("%s: max_tokens is %s, expected an integer"):format(name, pgee.describe(limit)), 3)
+    error(("%s: max_tokens is %s, expected an integer"):format(name, pgee.describe(limit)))
   elseif opts.special ~= nil and type(opts.special) ~= "boolean" then
-    error(("%s: special is %s, expected true or false"):format(name, pgee.describe(opts.special)), 3)
+    error(("%s: special is %s, expected true or false"):format(name, pgee.describe(opts.special)))
   end
-  local truncate = options.choice(opts.truncate or "longest", TRUNCATE, name .. ": truncate", 2)
-  local side = opts.truncation_side and options.choice(opts.truncation_side, SIDES, name .. ": truncation_side", 2)
-  local offsets = options.choice(opts.offsets or "bytes", OFFSETS, name .. ": offsets", 2)
+  local truncate = options.choice(opts.truncate or "longest", TRUNCATE, name .. ": truncate")
+  local side = opts.truncation_side and options.choice(opts.truncation_side, SIDES, name .. ": truncation_side")
+  local offsets = options.choice(opts.offsets or "bytes", OFFSETS, name .. ": offsets")
   return ffi.new("pgee_encode_options", {
     max_tokens = limit or NO_LIMIT, truncate = TRUNCATE[truncate], bare = opts.special == false and 1 or 0,
     characters = OFFSETS[offsets], side = SIDES[side] or C.PGEE_SIDE_DEFAULT,
@@ -157,9 +157,9 @@ local function new_arrays(capacity)
 end
 
 -- Encodes two pgee_texts (the second may be nil) into arrays that are as large as need be.
-local function encode(t, first, second, o, level)
+local function encode(t, first, second, o)
   local bytes = tonumber(first.count) + (second and tonumber(second.count) or 0)
-  local capacity = bytes + tonumber(C.pgee_tokenizer_special_count(handle_of(t, level + 1), second and 1 or 0)) + 2
+  local capacity = bytes + tonumber(C.pgee_tokenizer_special_count(handle_of(t), second and 1 or 0)) + 2
   local arrays = new_arrays(math.min(capacity, tonumber(o.max_tokens)))
   for _ = 1, 2 do
     encoding.ids, encoding.types, encoding.offsets, encoding.capacity = arrays.ids, arrays.types, arrays.offsets, arrays.capacity
@@ -168,7 +168,7 @@ local function encode(t, first, second, o, level)
     if status == C.PGEE_OK then
       return arrays, tonumber(encoding.length), tonumber(encoding.dropped)
     elseif encoding.length <= arrays.capacity then
-      check(status, level + 1)
+      check(status)
     end
     arrays = new_arrays(tonumber(encoding.length))
   end
@@ -212,26 +212,26 @@ function Tokenizer:encode(text, pair, opts)
   end
   local o = read_options(opts, "encode")
   local first, second = text_struct(text), pair and text_struct(pair)
-  return (lists(encode(self, first, second, o, 1)))
+  return (lists(encode(self, first, second, o)))
 end
 
 --- Encodes a text that is given as a list of words: each is encoded alone, as in the reference library (is_split_into_words).
 -- Options and result as of encode, but that words are indices into the list, and offsets count from the beginning of the word.
 function Tokenizer:encode_words(words, opts)
   if type(words) ~= "table" then
-    error(("encode_words: argument 1 is %s, expected a list of strings"):format(pgee.describe(words)), 2)
+    error(("encode_words: argument 1 is %s, expected a list of strings"):format(pgee.describe(words)))
   end
   local ends, size = int64s(#words + 1), 0
   for i, word in ipairs(words) do
     if type(word) ~= "string" then
-      error(("encode_words: word %d is %s, expected a string"):format(i, pgee.describe(word)), 2)
+      error(("encode_words: word %d is %s, expected a string"):format(i, pgee.describe(word)))
     end
     size = size + #word
     ends[i - 1] = size
   end
   local o, text = read_options(opts, "encode_words"), table.concat(words)
   local first = pgee.hold(ffi.new("pgee_text", { bytes = text, count = #text, word_ends = ends, words = #words }), text, ends)
-  return (lists(encode(self, first, nil, o, 1)))
+  return (lists(encode(self, first, nil, o)))
 end
 
 --- How many special tokens are put around one text, or around a pair (pair = true).
@@ -260,12 +260,12 @@ local function array_of(ids)
     pgee.check_int32s(ids, "decode: argument 1", 0)
     return ids, bytes / 4
   elseif type(ids) ~= "table" then
-    error(("decode: argument 1 is %s, expected a list of ids"):format(pgee.describe(ids)), 3)
+    error(("decode: argument 1 is %s, expected a list of ids"):format(pgee.describe(ids)))
   end
   local array = int32s(#ids + 1)
   for i, id in ipairs(ids) do
     if type(id) ~= "number" or id % 1 ~= 0 or id < 0 or id > NO_LIMIT then
-      error(("decode: id %d is %s, which the vocabulary does not have"):format(i, pgee.describe(id)), 3)
+      error(("decode: id %d is %s, which the vocabulary does not have"):format(i, pgee.describe(id)))
     end
     array[i - 1] = id
   end
@@ -295,7 +295,7 @@ local tensor_out = pgee.out "pgee_tensor *"
 
 --- What the tokenizer runs from, as a U8 tensor: the bytes to save. Equal files of a tokenizer give equal bytes.
 function Tokenizer:image()
-  check(C.pgee_tokenizer_image(tensor_out, handle_of(self)), 1)
+  check(C.pgee_tokenizer_image(tensor_out, handle_of(self)))
   return tensor.wrap(tensor_out[0])
 end
 

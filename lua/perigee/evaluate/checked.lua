@@ -16,16 +16,16 @@ local function same_length(what, a, b, kind)
   for _, list in ipairs { a or false, b or false } do
     if type(list) ~= "table" then
       error(("evaluate.%s: expected two lists of one length, at least 1; got %s and %s"):format(what, pgee.describe(a),
-        pgee.describe(b)), 3)
+        pgee.describe(b)))
     end
     for i, v in ipairs(list) do
       if kind and type(v) ~= kind then
-        error(("evaluate.%s: expected two lists of %ss; entry %d is %s"):format(what, kind, i, pgee.describe(v)), 3)
+        error(("evaluate.%s: expected two lists of %ss; entry %d is %s"):format(what, kind, i, pgee.describe(v)))
       end
     end
   end
   if #a ~= #b or #a == 0 then
-    error(("evaluate.%s: expected two lists of one length, at least 1; got %d and %d"):format(what, #a, #b), 3)
+    error(("evaluate.%s: expected two lists of one length, at least 1; got %d and %d"):format(what, #a, #b))
   end
 end
 
@@ -132,11 +132,11 @@ end
 
 -- Blames the caller of the function that calls this.
 local function check_row(t, i, what)
-  tensor.handle(t, what, 2)
+  tensor.handle(t, what)
   if t.dtype ~= "F32" or #t.shape ~= 2 then
-    error(("%s is a %s, expected F32 [rows][width]"):format(what, tostring(t):match "^[^\n]*"), 3)
+    error(("%s is a %s, expected F32 [rows][width]"):format(what, tostring(t):match "^[^\n]*"))
   elseif type(i) ~= "number" or i % 1 ~= 0 or i < 1 or i > #t then
-    error(("%s has rows 1 to %d, not %s"):format(what, #t, pgee.describe(i)), 3)
+    error(("%s has rows 1 to %d, not %s"):format(what, #t, pgee.describe(i)))
   end
 end
 
@@ -145,7 +145,7 @@ function checked.cosine(a, i, b, j)
   check_row(a, i, "cosine: a")
   check_row(b, j, "cosine: b")
   if a.shape[2] ~= b.shape[2] then
-    error(("cosine: rows of %d and of %d numbers"):format(a.shape[2], b.shape[2]), 2)
+    error(("cosine: rows of %d and of %d numbers"):format(a.shape[2], b.shape[2]))
   end
   local x, y = a[i]:numbers(), b[j]:numbers()
   local xy, xx, yy = 0, 0, 0

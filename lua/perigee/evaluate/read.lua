@@ -301,8 +301,8 @@ end
 --   called  the prefix of options' names in errors: "--" on a command line; default ""
 -- text, pair, label, part and header are errors for files of a form that does not have them.
 return function(paths, given)
-  given = copied(options.check(given, KNOWN, "evaluate.read", -2))
-  given.called = options.text(given.called, "evaluate.read: called", -2) or ""
+  given = copied(options.check(given, KNOWN, "evaluate.read"))
+  given.called = options.text(given.called, "evaluate.read: called") or ""
   paths = type(paths) == "table" and paths or { paths }
   if #paths == 0 then
     error("evaluate.read: no path is given, expected that of a file, or several", 0)
@@ -314,16 +314,16 @@ return function(paths, given)
     end
   end
   if type(given.as) ~= "nil" then
-    options.choice(given.as, FORMS, "evaluate.read: as", -2)
+    options.choice(given.as, FORMS, "evaluate.read: as")
   end
-  options.integer(given.limit, 1, 2 ^ 53, "evaluate.read: limit", -2)
-  options.integer(given.first, 1, 2 ^ 53, "evaluate.read: first", -2)
-  options.boolean(given.plain, "evaluate.read: plain", -2)
-  options.boolean(given.header, "evaluate.read: header", -2)
-  options.text(given.part, "evaluate.read: part", -2)
+  options.integer(given.limit, 1, 2 ^ 53, "evaluate.read: limit")
+  options.integer(given.first, 1, 2 ^ 53, "evaluate.read: first")
+  options.boolean(given.plain, "evaluate.read: plain")
+  options.boolean(given.header, "evaluate.read: header")
+  options.text(given.part, "evaluate.read: part")
   for _, role in ipairs { "text", "pair", "label" } do
     if type(given[role]) ~= "number" then
-      options.text(given[role], ("evaluate.read: %s"):format(role), -2)
+      options.text(given[role], ("evaluate.read: %s"):format(role))
     end
   end
   if given.contents ~= nil and type(given.contents) ~= "table" then

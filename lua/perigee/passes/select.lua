@@ -222,7 +222,7 @@ end
 -- Returns { machine =, shapes = { ["N x K"] = { kernel =, gain =, from = "timing", "file" or "check", reason = } } }; reason: why
 -- there is no choice.
 function selection.run(weights, given)
-  given = options.check(given, KNOWN, "select", -2)
+  given = options.check(given, KNOWN, "select")
   local warn = given.warn or function(text)
     io.stderr:write("perigee: ", text, "\n")
   end
@@ -267,7 +267,7 @@ end
 --- For a model's select: the same for the INT8 linears of a lowered graph, timed anew unless `given` says otherwise.
 function selection.anew(lowered, given)
   local chosen = { fresh = true }
-  for key, value in pairs(options.check(given, KNOWN, "select", -2)) do
+  for key, value in pairs(options.check(given, KNOWN, "select")) do
     chosen[key] = value
   end
   local weights = {}
