@@ -25,11 +25,6 @@ local function candidates()
   }
 end
 
-local function exists(path)
-  local file = io.open(path)
-  return file ~= nil and file:close()
-end
-
 --- A file that is there but does not load is an error of its own: a library found further on might be another version.
 local function load_library()
   local tried = candidates()
@@ -39,7 +34,7 @@ local function load_library()
       return library, path
     elseif #tried == 1 then
       error(("PERIGEE_LIB is '%s', which cannot be loaded: %s"):format(path, library), 0)
-    elseif path:find "/" and exists(path) then
+    elseif path:find "/" and find.exists(path) then
       error("cannot load " .. path .. ": " .. library, 0)
     end
   end
@@ -71,8 +66,6 @@ end
 M.declare [[
   int isatty(int fd);
   int mkdir(const char *path, unsigned mode);
-  char *realpath(const char *path, char *resolved);
-  void free(void *block);
   int statx(int folder, const char *path, int flags, unsigned mask, void *to);
   int ioctl(int fd, unsigned long request, ...);
   void (*signal(int number, void (*handler)(int)))(int);
@@ -99,16 +92,8 @@ function M.catch_interrupts()
   end
 end
 
---- The path from the root, without links and detours; the path as it is if there is nothing.
-function M.absolute(file)
-  local found = ffi.C.realpath(file, nil)
-  if found == nil then
-    return file
-  end
-  local text = ffi.string(found)
-  ffi.C.free(found)
-  return text
-end
+--- The absolute path without symbolic links; the path unchanged if nothing has that path.
+M.absolute = find.absolute
 
 --- The working directory of the process when it loaded this module. Relative paths in environment variables start there,
 -- because a host may change its working directory later.

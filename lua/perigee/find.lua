@@ -34,7 +34,8 @@ find.folder = find.absolute(here .. "/..")
 
 local folders = {}
 
-local function is_there(path)
+--- Whether a file can be opened.
+function find.exists(path)
   local file = io.open(path)
   return file ~= nil and file:close()
 end
@@ -45,7 +46,7 @@ function find.path(name)
   local own = name == "perigee" or name:sub(1, 8) == "perigee."
   for _, folder in ipairs(own and { find.folder } or folders) do
     for _, path in ipairs { folder .. below .. ".lua", folder .. below .. "/init.lua" } do
-      if is_there(path) then
+      if find.exists(path) then
         return path
       end
     end

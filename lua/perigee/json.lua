@@ -124,9 +124,6 @@ function M.canonical(value)
   return canonical(value)
 end
 
---- The same function, for callers that do not rely on the order of keys.
-M.encode = canonical
-
 --- The value of a JSON text. If the text is not JSON, the error names the byte where it stops being JSON. Errors blame nobody.
 function M.decode(text)
   if type(text) ~= "string" then

@@ -112,18 +112,18 @@ local function layered()
   end
   local companions = "spec/golden/companions/"
   return models.variant(TASKS .. "sentence", {
-    ["modules.json"] = json.encode {
+    ["modules.json"] = json.canonical {
       module(0, "", "Transformer"), module(1, "1_Pooling", "Pooling"), module(2, "2_Dense", "Dense"),
       module(3, "3_LayerNorm", "LayerNorm"),
     },
-    ["1_Pooling/config.json"] = json.encode {
+    ["1_Pooling/config.json"] = json.canonical {
       word_embedding_dimension = 32, pooling_mode_mean_tokens = true, pooling_mode_cls_token = true,
     },
-    ["2_Dense/config.json"] = json.encode {
+    ["2_Dense/config.json"] = json.canonical {
       in_features = 64, out_features = 20, bias = true, activation_function = "torch.nn.modules.activation.Tanh",
     },
     ["2_Dense/model.safetensors"] = models.read(companions .. "dense-64-20.safetensors"),
-    ["3_LayerNorm/config.json"] = json.encode { dimension = 20 },
+    ["3_LayerNorm/config.json"] = json.canonical { dimension = 20 },
     ["3_LayerNorm/model.safetensors"] = models.read(companions .. "layer-norm.safetensors"),
   })
 end
@@ -193,7 +193,7 @@ describe("an artifact with a field changed", function()
       for _, name in ipairs(path) do
         inner = type(inner) == "table" and inner[name] or inner
       end
-      local said = type(inner) == "table" and json.encode(inner) or tostring(inner)
+      local said = type(inner) == "table" and json.canonical(inner) or tostring(inner)
       faults[#faults + 1] = ("%s.%s, %s: %s: %s"):format(key, spelled(path), said:sub(1, 60), fault,
         tostring(message):sub(1, 300))
     end
