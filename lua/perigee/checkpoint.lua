@@ -283,11 +283,11 @@ end
 --            file adds those that it neither obeys nor refuses
 function M.open(dir)
   check_folder(dir)
-  local _, why = json.text(dir)
-  if not json.exists(dir) then
-    fail("%s. Expected the folder of a checkpoint on this machine: nothing is downloaded", why)
-  elseif not why then
+  local found = pgee.stat(dir)
+  if found and found.regular then
     fail("'%s' is a file, expected the folder of a checkpoint", dir)
+  elseif not json.exists(dir) then
+    fail("%s. Expected the folder of a checkpoint on this machine: nothing is downloaded", select(2, json.text(dir)))
   end
   local self = setmetatable({ dir = dir, files = {}, asked = {}, ignored = Ignored.new() }, Checkpoint)
   find_modules(self)
