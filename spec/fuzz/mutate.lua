@@ -64,12 +64,13 @@ local ODD = {
   function() return { "a", 1, cjson.null } end,
 }
 
--- All places of a value where something stands: { table, key }.
-local function places(value, list)
+--- All places of a decoded JSON value where something stands, as a list of { table, key }.
+function mutate.places(value, list)
+  list = list or {}
   for key, inner in pairs(value) do
     list[#list + 1] = { value, key }
     if type(inner) == "table" then
-      places(inner, list)
+      mutate.places(inner, list)
     end
   end
   return list
@@ -103,7 +104,7 @@ function mutate.json(text, random)
     return nil
   end
   for _ = 1, random(3) do
-    local all = places(value, {})
+    local all = mutate.places(value)
     if #all > 0 then
       CHANGES[random(#CHANGES)](all[random(#all)], random, all)
     end

@@ -8,6 +8,7 @@ local files = require "spec.support.files"
 local json = require "perigee.json"
 local live = require "spec.support.live"
 local models = require "spec.support.models"
+local mutate = require "spec.fuzz.mutate"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
@@ -440,18 +441,6 @@ describe("an artifact that somebody made up", function()
     refused "model.fields is missing, expected an object"
   end)
 
-  -- Every place of a table of JSON, as { table, key }.
-  local function places(value, list)
-    list = list or {}
-    for key, inner in pairs(value) do
-      list[#list + 1] = { value, key }
-      if type(inner) == "table" then
-        places(inner, list)
-      end
-    end
-    return list
-  end
-
   it("never does more harm than a wrong answer", function()
     local text, random = json.canonical(parts.plans.hidden), files.random(11)
     local outcomes, names = { [true] = 0, [false] = 0 }, {}
@@ -468,7 +457,7 @@ describe("an artifact that somebody made up", function()
     local function once(path)
       local plan = json.decode(text)
       for _ = 1, 1 + random(2) do
-        local list = places(plan)
+        local list = mutate.places(plan)
         table.sort(list, function(a, b) return tostring(a[2]) < tostring(b[2]) end)
         local place = list[1 + random(#list)]
         place[1][place[2]] = values[1 + random(#values)]()

@@ -43,17 +43,12 @@ end, "", 1000)
 
 -- Runs a script in the spec's folder, which has a file `in` and `want`, its answers. Returns what it wrote and its status.
 local function bash(script)
-  local path = files.write(([[
+  return files.bash(([[
     cd '%s'
     export HOME=$PWD VICTIMS= REAL=$(command -v luajit); PATH=$PWD/bin:$PATH
     CLUSTER=%s/recipes/cluster
     OPTIONS="%s/%s --vectors base64 --keep id --window 2"
-    %s]]):format(dir, top, top, models.path "embedder", script))
-  local process = assert(io.popen(("timeout 200 bash '%s' 2>&1; echo \"status $?\""):format(path)))
-  local text = process:read "*a"
-  process:close()
-  local output, status = text:match "^(.*)status (%d+)\n$"
-  return output, tonumber(status)
+    %s]]):format(dir, top, top, models.path "embedder", script), 200)
 end
 
 local parallel = os.execute "command -v parallel > /dev/null" == 0

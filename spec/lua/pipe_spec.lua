@@ -12,23 +12,16 @@ local limit = 200 + 4 * kills -- seconds
 
 -- Runs a script in the spec's folder. Returns what it wrote, both streams, and its status.
 local function bash(script)
-  local path = files.write(([[
+  return files.bash(([[
     export DIR='%s'; cd "$DIR"
     export PERIGEE_THREADS=1
     PIPE="luajit %s/recipes/pipe.lua %s/%s"
     EMBED="$PIPE --task embed --vectors base64"
-    %s]]):format(dir, top, top, models.path "embedder", script))
-  local process = assert(io.popen(("timeout %d bash '%s' 2>&1; echo \"status $?\""):format(limit, path)))
-  local text = process:read "*a"
-  process:close()
-  local output, status = text:match "^(.*)status (%d+)\n$"
-  return output, tonumber(status)
+    %s]]):format(dir, top, top, models.path "embedder", script), limit)
 end
 
 local function put(name, text)
-  local file = assert(io.open(dir .. "/" .. name, "wb"))
-  file:write(text)
-  file:close()
+  files.put(dir .. "/" .. name, text)
 end
 
 local function get(name)

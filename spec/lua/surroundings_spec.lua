@@ -14,23 +14,16 @@ local top, dir
 
 -- Runs a script of bash in the spec's folder. Returns what it wrote, both streams, and its status: 124 if it hung.
 local function bash(script)
-  local path = files.write(([[
+  return files.bash(([[
     TOP='%s'; cd '%s'
     export LUA_PATH="$TOP/lua/?.lua;$TOP/lua/?/init.lua;;"
     export EMBEDDER="$TOP/%s"
     PIPE="luajit $TOP/recipes/pipe.lua --model $EMBEDDER --threads 1 --task embed --vectors base64"
-    %s]]):format(top, dir, models.path "embedder", script))
-  local process = assert(io.popen(("timeout %d bash '%s' 2>&1; echo \"status $?\""):format(SECONDS, path)))
-  local text = process:read "*a"
-  process:close()
-  local output, status = text:match "^(.*)status (%d+)\n$"
-  return output, tonumber(status)
+    %s]]):format(top, dir, models.path "embedder", script), SECONDS)
 end
 
 local function put(name, text)
-  local file = assert(io.open(dir .. "/" .. name, "wb"))
-  assert(file:write(text))
-  file:close()
+  files.put(dir .. "/" .. name, text)
 end
 
 describe("The surroundings of a process", function()

@@ -22,6 +22,15 @@ function files.write(bytes)
   return files.put(path, bytes)
 end
 
+--- Runs a script of bash. Returns what it wrote, both streams, and its status: 124 if it took longer than `seconds`.
+function files.bash(script, seconds)
+  local process = assert(io.popen(("timeout %d bash '%s' 2>&1; echo \"status $?\""):format(seconds, files.write(script))))
+  local text = process:read "*a"
+  process:close()
+  local output, status = text:match "^(.*)status (%d+)\n$"
+  return output, tonumber(status)
+end
+
 --- contents: bytes by name.
 function files.folder(contents)
   local dir = os.tmpname()
