@@ -1,7 +1,8 @@
 /* cpu.c: which instruction sets this CPU and kernel run, and which one is in force.
  *
  * CPUID alone is not enough: the kernel must save the registers over a task switch (XGETBV), and Linux gives AMX's tile
- * registers only to a process that asks for them, which happens when AMX is to be used. Each ISA's row below lists what it needs on top of the row before.
+ * registers only to a process that asks for them. The library asks when AMX is about to be used. Each ISA's row below lists what
+ * it needs on top of the row before.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -55,11 +55,10 @@ static areas areas_of(const attention_u8s8 *a, void *scratch) {
 
 /* The queries of a block. */
 typedef struct block {
-  int64_t t, rows;                       /* the first one, and how many; the others up to BLOCK are zeros */
-  int64_t slot;                          /* of the ring: where the scores of panel 0 are */
-  row_most most[BLOCK];                  /* of each row's scores */
-  _Alignas(64) int32_t lanes[BLOCK][16]; /* the same, by lanes */
-  _Alignas(64) int32_t sums[BLOCK][16];  /* of its probabilities, by lanes */
+  int64_t t, rows;                      /* the first one, and how many; the others up to BLOCK are zeros */
+  int64_t slot;                         /* of the ring: where the scores of panel 0 are */
+  row_most most[BLOCK];                 /* of each row's scores */
+  _Alignas(64) int32_t sums[BLOCK][16]; /* of its probabilities, by lanes */
 } block;
 
 /* The scores of a block's panel. */
@@ -135,25 +134,20 @@ INLINE void context_tile(const attention_u8s8 *a, const areas *s, const block *b
   }
 }
 
-/* The columns of the results that were not multiplied while the probabilities were computed. */
-static void other_columns(const attention_u8s8 *a, const areas *s, const block *b) {
-  for (int64_t d = 64; d < a->D; d += 64)
-    for (int64_t panel = 0; panel < s->panels; panel++)
+/* The products of a block that were not computed between rows of probabilities: the last panel's, and all columns past the 64th. */
+static void last_products(const attention_u8s8 *a, const areas *s, const block *b) {
+  tile_barrier();
+  for (int64_t d = 0; d < a->D; d += 64)
+    for (int64_t panel = d ? 0 : s->panels - 1; panel < s->panels; panel++)
       for (int j = 0; j < 4; j++)
         context_tile(a, s, b, panel, d, j);
-}
-
-static void last_panel(const attention_u8s8 *a, const areas *s, const block *b) {
   tile_barrier();
-  for (int j = 0; j < 4; j++)
-    context_tile(a, s, b, s->panels - 1, 0, j);
-  other_columns(a, s, b);
 }
 
 /* ---- Probabilities ------------------------------------------------------------------------------------------------ */
 
 /* The largest scores of row i, by lanes. */
-INLINE void top_of_row(const areas *s, block *b, int64_t S, int i) {
+INLINE v16i top_of_row(const areas *s, const block *b, int64_t S, int i) {
   v16i least = visplat(INT32_MIN), x = least, y = least;
   for (int64_t panel = 0; panel < s->panels; panel++) {
     const int32_t *at = panel_scores(s, b, panel) + i * 16;
@@ -166,7 +160,7 @@ INLINE void top_of_row(const areas *s, block *b, int64_t S, int i) {
         x = vimax(x, vifirst(viload(at, 16), least, (int)at_most(left, 16)));
     }
   }
-  vistore(b->lanes[i], vimax(x, y));
+  return vimax(x, y);
 }
 
 /* float(s - top) c + bias log2 e, floats in place of row i's scores, and the largest of them. It is finite: its key's score is at
@@ -231,12 +225,13 @@ INLINE void attend_block(const attention_u8s8 *a, const areas *s, block *b, cons
 
 /* Begins a block whose scores are there: the largest score of each row. */
 static void begin(const attention_u8s8 *a, const areas *s, block *b) {
+  _Alignas(64) int32_t lanes[BLOCK][16];
   int32_t top[BLOCK];
   for (int i = 0; i < BLOCK; i++) {
-    top_of_row(s, b, a->S, i);
+    vistore(lanes[i], top_of_row(s, b, a->S, i));
     vistore(b->sums[i], visplat(0));
   }
-  reduce16(top, &b->lanes[0][0], REDUCE_MAX);
+  reduce16(top, &lanes[0][0], REDUCE_MAX);
   for (int i = 0; i < BLOCK; i++)
     b->most[i].top = top[i];
   for (int64_t i = 0; a->bias && i < b->rows; i++)
@@ -267,8 +262,7 @@ static void attend(const attention_u8s8 *a, int64_t q0, int64_t q1, void *scratc
     else
       attend_block(a, &s, now, before, next, 0);
     if (a->D > 64 || !next->rows) {
-      last_panel(a, &s, now);
-      tile_barrier();
+      last_products(a, &s, now);
       store_block(a, &s, now);
       now->rows = 0; /* its results are stored */
     }
