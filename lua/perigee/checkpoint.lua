@@ -143,19 +143,11 @@ function Checkpoint.__index(self, key)
   return Checkpoint[key]
 end
 
-local function boolean(values, key, path)
-  local value = given(values[key])
-  if value ~= nil and type(value) ~= "boolean" then
-    fail("'%s': %s is %s, expected true or false", path, key, json.describe(value))
-  end
-  return value
-end
-
 --- Paths of the files that a tokenizer is read from, nil for those that are not there: tokenizer (tokenizer.json), vocabulary
 -- (vocab.txt), pieces and merges (vocab.json, merges.txt), sentencepiece, tokenizer_config, special_tokens, added_tokens. And
 -- lower: whether sentence_bert_config.json asks for lower case before all else.
 function Checkpoint:tokenizer_files()
-  local lower = boolean(self.sentence_config, "do_lower_case", self.files.sentence_config) == true
+  local lower = read.flag(self.sentence_config, "do_lower_case", self.files.sentence_config) == true
   return setmetatable({ lower = lower }, { __index = self.files })
 end
 

@@ -154,19 +154,11 @@ for _, m in ipairs(MODES) do
   POOLING[m.key], by_name[m.name] = true, m.mode
 end
 
-local function flag(config, key, path)
-  local value = given(config[key])
-  if value ~= nil and type(value) ~= "boolean" then
-    refuse(path, key, value, "true or false")
-  end
-  return value
-end
-
 -- The modes of older files: those that are switched on, the mean if none is.
 local function switched_modes(config, path)
   local modes = {}
   for _, m in ipairs(MODES) do
-    modes[#modes + 1] = flag(config, m.key, path) and m.mode or nil
+    modes[#modes + 1] = read.flag(config, m.key, path) and m.mode or nil
   end
   return #modes > 0 and modes or { "mean" }
 end
@@ -194,7 +186,7 @@ local function read_pooling(module, dir)
     end
   end
   local names = given(config.pooling_mode)
-  return names ~= nil and named_modes(names, path) or switched_modes(config, path), flag(config, "include_prompt", path)
+  return names ~= nil and named_modes(names, path) or switched_modes(config, path), read.flag(config, "include_prompt", path)
 end
 
 -- The pooling without modules.json: the last token if the model generates text (ForCausalLM), else the mean.

@@ -7,6 +7,15 @@ local ffi = require "ffi"
 
 local M = {}
 
+-- Copies the first `width` columns of `from` to columns `at` and on of `to`, counted from 0. Both are F32 with equally many rows.
+local function copy_columns(to, at, from, width)
+  local to_data, to_stride = to:pointer()
+  local from_data, from_stride = from:pointer()
+  for row = 0, #from - 1 do
+    ffi.copy(to_data + row * to_stride + at, from_data + row * from_stride, width * 4)
+  end
+end
+
 --- Puts vectors of one width side by side: a list of tensors [n][width] becomes one tensor [n][width * #list]. It releases the
 -- tensors of the list, unless the list has only one, which is then the result.
 function M.side_by_side(list)
@@ -15,16 +24,12 @@ function M.side_by_side(list)
   end
   local rows, width = #list[1], list[1].shape[2]
   local all = tensor.new("F32", { rows, width * #list })
-  local to, to_stride = all:pointer()
   for i, part in ipairs(list) do
     if #part ~= rows or part.shape[2] ~= width then
       error(("embed: the pooled states %d are [%d][%d], expected [%d][%d] as the first"):format(i, #part, part.shape[2], rows,
         width), 0)
     end
-    local from, stride = part:pointer()
-    for row = 0, rows - 1 do
-      ffi.copy(to + row * to_stride + (i - 1) * width, from + row * stride, width * 4)
-    end
+    copy_columns(all, (i - 1) * width, part, width)
     part:release()
   end
   return all
@@ -76,16 +81,11 @@ end
 
 -- The first elements of each vector, as a new tensor; x is released. If x has no more elements, the result is x itself.
 local function cut(x, dimensions)
-  local n, width = #x, x.shape[2]
-  if dimensions >= width then
+  if dimensions >= x.shape[2] then
     return x
   end
-  local short = tensor.new("F32", { n, dimensions })
-  local from, stride = x:pointer()
-  local to, short_stride = short:pointer()
-  for row = 0, n - 1 do
-    ffi.copy(to + row * short_stride, from + row * stride, dimensions * 4)
-  end
+  local short = tensor.new("F32", { #x, dimensions })
+  copy_columns(short, 0, x, dimensions)
   x:release()
   return short
 end

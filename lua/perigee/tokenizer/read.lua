@@ -24,6 +24,15 @@ function M.given(value)
   end
 end
 
+--- values[key], true or false; nil if it is missing or null.
+function M.flag(values, key, path)
+  local value = M.given(values[key])
+  if value ~= nil and type(value) ~= "boolean" then
+    M.refuse(path, key, value, "true or false")
+  end
+  return value
+end
+
 --- The value, of that kind. The rest says what it is.
 function M.expect(value, kind, path, ...)
   if type(value) ~= kind then
