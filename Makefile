@@ -29,14 +29,14 @@ endif
 DEFS_version := -I$(BUILD)/gen
 
 WARN  := -Wall -Wextra -Wshadow -Wvla
-FLAGS := -std=c11 -D_GNU_SOURCE $(OPT) -g -ffp-contract=off -fPIC -fvisibility=hidden -pthread $(WARN) $(CFLAGS)
+FLAGS := -std=c11 -D_GNU_SOURCE -I. $(OPT) -g -ffp-contract=off -fPIC -fvisibility=hidden -pthread $(WARN) $(CFLAGS)
 # The library stays mapped when a Lua state closes: its threads may be parked in it. A name that nobody defines fails at the link
 # (but sanitizers' names come from the program).
 SHARED := -shared -Wl,-z,nodelete $(if $(findstring -fsanitize,$(CFLAGS)),,-Wl,-z,defs)
 LIBS  := -ldl -lpthread -lm
 
 SOURCES := $(filter-out $(if $(X86),,$(foreach isa,avx2 avxvnni avx512vnni amx,%/$(isa).c)),\
-  $(wildcard engine/*.c engine/tokenizer/*.c kernels/*.c kernels/*/*.c))
+  $(wildcard engine/*/*.c kernels/*.c kernels/*/*.c))
 SUPPORT := $(filter-out spec/support/hard_% spec/fuzz/main.c $(if $(X86),,%/bench_kernels.c),$(wildcard spec/support/*.c spec/fuzz/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/obj/%.o)
 SPECOBJ := $(SUPPORT:%.c=$(BUILD)/obj/%.o)
@@ -103,7 +103,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	$(QUIET)$(CC) $(FLAGS) $(ISA_$(call stem,$<)) $(DEFS_$(call stem,$<)) -MMD -MP -c $< -o $@
 
 # The header as the FFI takes it, a C string: pgee_header() returns it.
-$(BUILD)/obj/engine/version.o: $(BUILD)/gen/header.inc
+$(BUILD)/obj/engine/base/version.o: $(BUILD)/gen/header.inc
 $(BUILD)/gen/header.inc: engine/perigee.h
 	@mkdir -p $(@D)
 	@sed -e '/^#/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
@@ -120,7 +120,7 @@ $(BUILD)/flags $(BUILD)/files: FORCE
 
 # ---- Checks -----------------------------------------------------------------------------------------------------------
 
-C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/tokenizer kernels kernels/* spec/support spec/fuzz recipes/embed))
+C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/* kernels kernels/* spec/support spec/fuzz recipes/embed))
 LUA_FILES := $(wildcard lua recipes recipes/perigee spec .busted .luacheckrc)
 
 ## make lint             luacheck, ruff, cppcheck, clang-format, shellcheck, floats that Lua must not load; gcc and clang with -Werror
@@ -223,8 +223,8 @@ portable:
 ## make kills            killed 200 times: recipes/pipe.lua, which ends complete and nothing twice; saving, which leaves old or new; KILLS=50 fewer
 KILLS := 200
 kills: $(LIB) $(SPECLIB)
-	PERIGEE_KILLS=$(KILLS) PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) --filter=where.it.stopped spec/lua/pipe_spec.lua
-	PERIGEE_KILLS=$(KILLS) PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) --filter=is.killed spec/lua/artifact_process_spec.lua
+	PERIGEE_KILLS=$(KILLS) PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) --filter=where.it.stopped spec/recipes/pipe_spec.lua
+	PERIGEE_KILLS=$(KILLS) PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) --filter=is.killed spec/lua/artifact/artifact_process_spec.lua
 
 ## make quality          what INT8 costs on the data sets of ../shared: whole sets, scores with intervals, speed; six minutes
 quality: export PERIGEE_QUALITY := 1

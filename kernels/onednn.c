@@ -36,7 +36,7 @@ const char *onednn_f32_name(int isa, int64_t rows, int64_t K, int64_t N) { retur
 #include <stdlib.h>
 #include <string.h>
 
-#include "../engine/perigee.h"
+#include "engine/perigee.h"
 
 /* ---- The library -------------------------------------------------------------------------------------------------- */
 

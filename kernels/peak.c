@@ -5,7 +5,7 @@
  */
 #include "peak.h"
 
-#include "../engine/perigee.h"
+#include "engine/perigee.h"
 
 #ifdef __x86_64__
 #include <emmintrin.h>

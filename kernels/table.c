@@ -1,14 +1,14 @@
 /* table.c: the kernels of each ISA, one row each, every cell spelled out. One without a float kernel of its own borrows it. */
 #include "kernels.h"
 
-#include "../engine/perigee.h"
-#include "attention/attention.h"
-#include "attention/scratch.h"
-#include "attention_u8s8/attention_u8s8.h"
-#include "attention_u8s8/scratch.h"
-#include "gemm_f32/gemm_f32.h"
-#include "gemm_u8s8/layout.h"
-#include "rows/rows.h"
+#include "engine/perigee.h"
+#include "kernels/attention/attention.h"
+#include "kernels/attention/scratch.h"
+#include "kernels/attention_u8s8/attention_u8s8.h"
+#include "kernels/attention_u8s8/scratch.h"
+#include "kernels/gemm_f32/gemm_f32.h"
+#include "kernels/gemm_u8s8/layout.h"
+#include "kernels/rows/rows.h"
 
 static const kernels table[PGEE_ISAS] = {
     [PGEE_REF] =

@@ -7,7 +7,7 @@ local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 local common = require "common"
 local checkpoint = require "perigee.checkpoint"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local pgee = require "perigee.ffi"
 local safetensors = require "perigee.safetensors"
 

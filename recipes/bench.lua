@@ -12,13 +12,13 @@ dofile(here .. "/modules.lua")
 local common = require "common"
 local bench = require "perigee.bench"
 local ffi = require "ffi"
-local inputs = require "perigee.inputs"
-local json = require "perigee.json"
+local inputs = require "perigee.run.inputs"
+local json = require "perigee.base.json"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
-local random = require "perigee.random"
-local report = require "perigee.report"
-local workload = require "perigee.workload"
+local random = require "perigee.checkpoint.random"
+local report = require "perigee.run.report"
+local workload = require "perigee.bench.workload"
 local C, check, fail = pgee.C, pgee.check, common.fail
 
 ---- Arguments ---------------------------------------------------------------------------------------------------------

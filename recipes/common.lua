@@ -20,7 +20,7 @@ end
 
 local argparse, perigee = need "argparse", need "perigee"
 local find = require "perigee.find"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local options = require "perigee.options"
 
 local common = {}

@@ -15,7 +15,7 @@ common.main(function()
   local args = judging.quantizing("distilbert_dynamic", what, { "per", "symmetric", "asymmetric", "no_calibration" },
     loading.distilbert, "the demo's, rewritten as a DistilBERT")
 
-  -- config.json says that it is one: its definition is lua/perigee/models/distilbert.lua.
+  -- config.json says that it is one: its definition is lua/perigee/graph/models/distilbert.lua.
   local model = loading.load(args.model, args)
   local stats = not args.no_calibration and model:calibrate(judging.calibration(args), { samples = args.samples }) or nil
   local q = model:quantize {

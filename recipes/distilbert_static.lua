@@ -14,7 +14,7 @@ common.main(function()
   local args = judging.quantizing("distilbert_static", what, { "symmetric", "asymmetric" }, loading.distilbert,
     "the demo's, rewritten as a DistilBERT")
 
-  -- config.json says that it is one: its definition is lua/perigee/models/distilbert.lua.
+  -- config.json says that it is one: its definition is lua/perigee/graph/models/distilbert.lua.
   local model = loading.load(args.model, args)
   local stats = model:calibrate(judging.calibration(args), { samples = args.samples })
   local q = model:quantize {

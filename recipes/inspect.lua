@@ -8,10 +8,10 @@
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 local common = require "common"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local options = require "perigee.options"
 local perigee = require "perigee"
-local report = require "perigee.report"
+local report = require "perigee.run.report"
 
 local function arguments()
   local args = common.arguments {

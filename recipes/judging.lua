@@ -3,10 +3,10 @@
 local bench = require "perigee.bench"
 local common = require "common"
 local evaluate = require "perigee.evaluate"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local loading = require "loading"
 local perigee = require "perigee"
-local report = require "perigee.report"
+local report = require "perigee.run.report"
 
 local judging = {}
 

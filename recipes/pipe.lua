@@ -10,16 +10,16 @@
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 local common = require "common"
-local jsonl = require "perigee.jsonl"
+local jsonl = require "perigee.pipe.jsonl"
 local loading = require "loading"
-local meter = require "perigee.meter"
+local meter = require "perigee.pipe.meter"
 local arguments = require "pipe_arguments"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
-local sink = require "perigee.sink"
-local source = require "perigee.source"
-local system = require "perigee.system"
-local vectors = require "perigee.vectors"
+local sink = require "perigee.pipe.sink"
+local source = require "perigee.pipe.source"
+local system = require "perigee.os"
+local vectors = require "perigee.pipe.vectors"
 local fail = common.fail
 
 local SIGINT, SIGTERM = 2, 15

@@ -7,9 +7,9 @@
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 local common = require "common"
-local bert = require "perigee.models.bert"
+local bert = require "perigee.graph.models.bert"
 local perigee = require "perigee"
-local roberta = require "perigee.models.roberta"
+local roberta = require "perigee.graph.models.roberta"
 
 -- What is the same as RoBERTa's: config.json's keys, the heads. `prefix` is what tensors of the encoder begin with inside a model
 -- with a head.
@@ -48,7 +48,7 @@ perigee.register_model("roberta-prelayernorm", definition)
 
 -- Random weights in the shape of such a model, for want of a checkpoint.
 local function random()
-  local weights = require "perigee.random"
+  local weights = require "perigee.checkpoint.random"
   weights.configs.prelayernorm = {
     model_type = "roberta-prelayernorm", hidden_size = 128, num_hidden_layers = 2, num_attention_heads = 4,
     intermediate_size = 512, vocab_size = 1000, max_position_embeddings = 130, type_vocab_size = 1, pad_token_id = 1,

@@ -15,7 +15,7 @@ common.main(function()
   local args = judging.quantizing("xlmr_dynamic", what, { "per", "symmetric", "asymmetric", "no_calibration" }, loading.xlmr,
     "multilingual-e5-small, which `make models` fetches")
 
-  -- config.json says that it is one: its definition is lua/perigee/models/roberta.lua.
+  -- config.json says that it is one: its definition is lua/perigee/graph/models/roberta.lua.
   local model = loading.load(args.model, args)
   local stats = not args.no_calibration and model:calibrate(judging.calibration(args), { samples = args.samples }) or nil
   local q = model:quantize {

@@ -14,7 +14,7 @@ common.main(function()
   local args = judging.quantizing("xlmr_static", what, { "symmetric", "asymmetric" }, loading.xlmr,
     "multilingual-e5-small, which `make models` fetches")
 
-  -- config.json says that it is one: its definition is lua/perigee/models/roberta.lua.
+  -- config.json says that it is one: its definition is lua/perigee/graph/models/roberta.lua.
   local model = loading.load(args.model, args)
   local stats = model:calibrate(judging.calibration(args), { samples = args.samples })
   local q = model:quantize {

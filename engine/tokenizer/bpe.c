@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../status.h"
+#include "engine/base/status.h"
 #include "unicode.h"
 
 /* Words of so many characters are merged by looking through all pairs each time, longer ones by a heap. */

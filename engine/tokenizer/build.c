@@ -1,9 +1,9 @@
 /* build.c: a definition becomes an image. See tokenizer.h. */
 #include <string.h>
 
-#include "../memory.h"
-#include "../status.h"
-#include "../tensor.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
+#include "engine/data/tensor.h"
 #include "tokenizer.h"
 #include "unicode.h"
 

@@ -1,5 +1,5 @@
 /* character.c: what a code point is and its lower case, for whoever compares texts: the tokenizer's tables, read only. */
-#include "../perigee.h"
+#include "engine/perigee.h"
 #include "unicode.h"
 
 enum { CODE_POINTS = 0x110000 };

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../perigee.h"
-#include "../status.h"
+#include "engine/perigee.h"
+#include "engine/base/status.h"
 #include "grapheme.h"
 #include "unicode.h"
 

@@ -2,9 +2,9 @@
  * joined, without decoders by spaces. */
 #include <string.h>
 
-#include "../memory.h"
-#include "../numbers.h"
-#include "../status.h"
+#include "engine/base/memory.h"
+#include "engine/base/numbers.h"
+#include "engine/base/status.h"
 #include "tokenizer.h"
 #include "unicode.h"
 

@@ -6,9 +6,9 @@
  * tokenizer is not changed by encoding. Time is linear in the text. */
 #include <string.h>
 
-#include "../memory.h"
-#include "../numbers.h"
-#include "../status.h"
+#include "engine/base/memory.h"
+#include "engine/base/numbers.h"
+#include "engine/base/status.h"
 #include "tokenizer.h"
 #include "unicode.h"
 

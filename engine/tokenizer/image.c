@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../memory.h"
-#include "../status.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
 
 enum { ALIGN = 64, VERSION = 1 };
 static const char MAGIC[8] = "pgeetok";

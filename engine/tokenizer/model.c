@@ -1,8 +1,8 @@
 /* model.c: the lists that models fill, and memory that lasts for a call. See model.h. */
 #include "model.h"
 
-#include "../memory.h"
-#include "../status.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
 
 enum { FIRST_PIECES = 64 };
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "../status.h"
+#include "engine/base/status.h"
 
 enum { MIN_BITS = 4, MAX_BITS = 28, SPARE_IDS = 1 << 20 };
 

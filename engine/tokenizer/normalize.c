@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../memory.h"
-#include "../status.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
 #include "unicode.h"
 
 /* ---- The normalized text ---------------------------------------------------------------------------------------------- */

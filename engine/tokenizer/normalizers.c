@@ -1,8 +1,8 @@
 /* normalizers.c: the steps that change a text, each with the spans that the reference gives its results. */
 #include <string.h>
 
-#include "../memory.h"
-#include "../status.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
 #include "tokenizer.h"
 #include "unicode.h"
 

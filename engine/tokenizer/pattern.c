@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-#include "../memory.h"
-#include "../status.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
 #include "unicode.h"
 
 enum { MAX_CODE = 384, MAX_SETS = 64, MAX_RANGES = 16, MAX_NONE = 4, MAX_REPEAT = 64, MAX_DEPTH = 32 };

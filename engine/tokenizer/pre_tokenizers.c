@@ -3,8 +3,8 @@
  * A pattern says where its matches are; what lies between them are gaps. The behavior says what becomes of both. */
 #include <string.h>
 
-#include "../memory.h"
-#include "../status.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
 #include "tokenizer.h"
 #include "unicode.h"
 

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../memory.h"
-#include "../status.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
 #include "unicode.h"
 
 enum { FIRST_CAPACITY = 512, FIRST_EDITS = 256 };

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "../memory.h"
-#include "../status.h"
-#include "../tensor.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
+#include "engine/data/tensor.h"
 #include "unicode.h"
 
 /* ---- Opening an image ------------------------------------------------------------------------------------------------------ */

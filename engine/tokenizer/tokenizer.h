@@ -7,7 +7,7 @@
  *   normalizers.c, pre_tokenizers.c, decode.c   the steps */
 #ifndef PERIGEE_TOKENIZER_H
 #define PERIGEE_TOKENIZER_H
-#include "../perigee.h"
+#include "engine/perigee.h"
 #include "added.h"
 #include "bpe.h"
 #include "charsmap.h"

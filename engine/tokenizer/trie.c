@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../memory.h"
-#include "../status.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
 
 enum { FIRST_BITS = 6, FIRST_ROOM = 16, MAX_BITS = 28 };
 

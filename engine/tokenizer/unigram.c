@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
-#include "../perigee.h"
-#include "../status.h"
+#include "engine/perigee.h"
+#include "engine/base/status.h"
 
 /* The best path to a byte of the word. */
 typedef struct step {

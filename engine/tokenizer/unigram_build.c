@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "../memory.h"
-#include "../perigee.h"
-#include "../status.h"
+#include "engine/base/memory.h"
+#include "engine/perigee.h"
+#include "engine/base/status.h"
 #include "unigram.h"
 
 enum { BLOCK = 256, OPEN_BLOCKS = 16 };

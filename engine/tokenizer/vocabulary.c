@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../json.h"
-#include "../memory.h"
-#include "../perigee.h"
-#include "../status.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/perigee.h"
+#include "engine/base/status.h"
 
 enum { MAX_TEN = 308 };
 

@@ -1,7 +1,7 @@
 /* wordpiece.c: WordPiece as a model of any frame; encode.c has its own way for the frame that BERT has. See wordpiece.h. */
 #include "wordpiece.h"
 
-#include "../status.h"
+#include "engine/base/status.h"
 
 static uint32_t node_of(const trie *t, const char *s) {
   uint32_t node = TRIE_ROOT;

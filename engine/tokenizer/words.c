@@ -2,8 +2,8 @@
  * what it does is what would be done here. */
 #include <string.h>
 
-#include "../memory.h"
-#include "../status.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
 #include "tokenizer.h"
 #include "unicode.h"
 

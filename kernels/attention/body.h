@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "../gemm_f32/gemm_f32.h"
-#include "../rows/functions.h"
+#include "kernels/gemm_f32/gemm_f32.h"
+#include "kernels/rows/functions.h"
 #include "attention.h"
 #include "scratch.h"
 

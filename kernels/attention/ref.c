@@ -1,5 +1,5 @@
 /* FP32 attention for the portable reference. */
 #define NAME(f) f##_ref
-#include "../rows/v16_ref.h"
+#include "kernels/rows/v16_ref.h"
 
 #include "body.h"

@@ -1,8 +1,8 @@
 /* INT8 attention for amx: products on tiles, the rest as on avx512vnni; short sequences and few queries as avx512vnni has them. */
-#include "../gemm_u8s8/amx_tiles.h"
-#include "../rows/v16_avx512.h"
+#include "kernels/gemm_u8s8/amx_tiles.h"
+#include "kernels/rows/v16_avx512.h"
 
-#include "../rows/functions.h"
+#include "kernels/rows/functions.h"
 #include "scratch.h"
 
 #include "lanes_avx512.h"

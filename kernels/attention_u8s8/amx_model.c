@@ -1,9 +1,9 @@
 /* INT8 attention for amx-model: the tiles of amx on the model of their instructions, the rest as in the reference. */
 #define AMX_MODEL
-#include "../gemm_u8s8/amx_tiles.h"
-#include "../rows/v16_ref.h"
+#include "kernels/gemm_u8s8/amx_tiles.h"
+#include "kernels/rows/v16_ref.h"
 
-#include "../rows/functions.h"
+#include "kernels/rows/functions.h"
 #include "scratch.h"
 
 #include "lanes_ref.h"

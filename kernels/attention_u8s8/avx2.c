@@ -4,9 +4,9 @@
  * in 16 bits to begin with, so that a row's group is one broadcast of 8 bytes.
  */
 #define NAME(f) f##_avx2
-#include "../rows/v16_avx2.h"
+#include "kernels/rows/v16_avx2.h"
 
-#include "../rows/functions.h"
+#include "kernels/rows/functions.h"
 #include "scratch.h"
 
 typedef uint16_t element;

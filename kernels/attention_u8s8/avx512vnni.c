@@ -1,10 +1,10 @@
 /* INT8 attention for avx512vnni: tiles of 6 by 64; those of 5 and 6 queries in a pipeline, probabilities beside products. */
 #define NAME(f) f##_avx512vnni
-#include "../rows/v16_avx512.h"
+#include "kernels/rows/v16_avx512.h"
 
 #include <string.h>
 
-#include "../rows/functions.h"
+#include "kernels/rows/functions.h"
 #include "scratch.h"
 
 typedef __m512i vec;

@@ -1,10 +1,10 @@
 /* INT8 attention for avxvnni: tiles of 6 by 16. */
 #define NAME(f) f##_avxvnni
-#include "../rows/v16_avx2.h"
+#include "kernels/rows/v16_avx2.h"
 
 #include <string.h>
 
-#include "../rows/functions.h"
+#include "kernels/rows/functions.h"
 #include "scratch.h"
 
 typedef uint8_t element;

@@ -1,8 +1,8 @@
 /* INT8 attention for the portable reference. */
 #define NAME(f) f##_ref
-#include "../rows/v16_ref.h"
+#include "kernels/rows/v16_ref.h"
 
-#include "../rows/functions.h"
+#include "kernels/rows/functions.h"
 #include "scratch.h"
 
 enum { TILE_M = BLOCK_QUERIES };

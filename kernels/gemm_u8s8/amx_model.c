@@ -136,8 +136,8 @@ void model_dpbssd(int c, int a, int b) { dot(c, a, b, 1); }
 #define AMX_MODEL
 #define NAME(f) f##_amx_model
 #define EPILOGUE epilogue_s32_ref
-#include "../rows/v16_ref.h"
+#include "kernels/rows/v16_ref.h"
 
-#include "../rows/functions.h"
+#include "kernels/rows/functions.h"
 
 #include "amx_body.h"

@@ -11,9 +11,9 @@
  */
 #include <string.h>
 
-#include "../rows/v16_avx512.h"
+#include "kernels/rows/v16_avx512.h"
 
-#include "../rows/functions.h"
+#include "kernels/rows/functions.h"
 #include "finish.h"
 #include "layout.h"
 

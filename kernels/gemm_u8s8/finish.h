@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "../rows/rows.h"
+#include "kernels/rows/rows.h"
 
 /* The epilogues that can run so: to float, to u8, by GELU in pieces to u8; to float, to u8 with a scale for each row, by GELU in
  * pieces to float. */

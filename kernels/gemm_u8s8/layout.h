@@ -22,7 +22,7 @@
 #define PERIGEE_GEMM_U8S8_LAYOUT_H
 #include <stdint.h>
 
-#include "../kernels.h"
+#include "kernels/kernels.h"
 
 enum { BLOCK_K = 64 };      /* input channels of a block */
 enum { GROUP_BYTES = 256 }; /* 64 channels x 4 inputs */

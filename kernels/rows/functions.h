@@ -7,7 +7,7 @@
  *   gelu   at most 1.3e-7 * max(1, |x|) off x / 2 * (1 + erf(x / sqrt 2)), as much off the tanh form (Hendrycks and Gimpel 2016);
  *          the quick form and silu as much off theirs
  */
-#include "../../engine/perigee.h"
+#include "engine/perigee.h"
 #include "coefficients.h"
 
 /* Runs the statement for k = 0, 16, ... with n lanes each: a constant 16 but for the last ones. */

@@ -1,8 +1,8 @@
 /* rows.h: the row operators and tile epilogues, one body (body.h) compiled for each ISA; kernels.h says what each does. */
 #ifndef PERIGEE_ROWS_H
 #define PERIGEE_ROWS_H
-#include "../kernels.h"
-#include "../../engine/perigee.h"
+#include "kernels/kernels.h"
+#include "engine/perigee.h"
 
 /* GELU is rounded where its result is only stored in 8 bits. */
 static inline int rounded_activation(const epilogue *e) {

@@ -35,16 +35,17 @@ end
 local LAZY = {
   -- perigee.load(dir, options): the FP32 model of a Hugging Face checkpoint folder. See model.lua.
   load = { "model", "load" },
-  -- perigee.register_model(model_type, definition): makes checkpoints of that model_type known to load. See definitions.lua.
-  register_model = { "definitions", "register" },
-  -- perigee.open(path, options): the model that was saved to a file. See artifact.lua.
-  open = { "artifact", "open" },
+  -- perigee.register_model(model_type, definition): makes checkpoints of that model_type known to load. See
+  -- checkpoint/definitions.lua.
+  register_model = { "checkpoint.definitions", "register" },
+  -- perigee.open(path, options): the model that was saved to a file. See artifact/open.lua.
+  open = { "artifact.open", "open" },
   -- perigee.lines(path): an iterator over a file's lines.
-  lines = { "lines" },
+  lines = { "base.lines" },
   -- perigee.tensor, perigee.packed and so on: the objects to use by hand.
   tensor = { "tensor" }, observer = { "observer" }, packed = { "packed" }, linear = { "linear" }, quant = { "quant" },
   plan = { "plan" }, tokenizer = { "tokenizer" },
-  evaluate = { "evaluate" }, settings = { "settings" }, plot = { "plot" }, tasks = { "tasks" },
+  evaluate = { "evaluate" }, settings = { "quantize.settings" }, plot = { "show.plot" }, tasks = { "tasks" },
 }
 
 return setmetatable(perigee, {

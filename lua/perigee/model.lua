@@ -1,24 +1,24 @@
 --- Model: a checkpoint as an FP32 model that runs every task, and from which quantized ones are made.
-local calibrate = require "perigee.calibrate"
+local calibrate = require "perigee.quantize.calibrate"
 local checkpoint = require "perigee.checkpoint"
-local Config = require "perigee.config"
-local definitions = require "perigee.definitions"
-local Encoder = require "perigee.encoder"
-local fuse = require "perigee.passes.fuse"
-local gather = require "perigee.passes.gather"
+local Config = require "perigee.checkpoint.config"
+local definitions = require "perigee.checkpoint.definitions"
+local Encoder = require "perigee.run.encoder"
+local fuse = require "perigee.graph.passes.fuse"
+local gather = require "perigee.graph.passes.gather"
 local Graph = require "perigee.graph"
-local lower = require "perigee.passes.lower"
-local Memo = require "perigee.memo"
+local lower = require "perigee.graph.passes.lower"
+local Memo = require "perigee.quantize.memo"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
-local place = require "perigee.passes.place"
-local quantized = require "perigee.quantized"
-local random = require "perigee.random"
-local report = require "perigee.report"
-local save = require "perigee.save"
-local sites = require "perigee.passes.sites"
+local place = require "perigee.graph.passes.place"
+local quantized = require "perigee.quantize.quantized"
+local random = require "perigee.checkpoint.random"
+local report = require "perigee.run.report"
+local save = require "perigee.artifact.save"
+local sites = require "perigee.graph.passes.sites"
 local tokenizer = require "perigee.tokenizer"
-local Weights = require "perigee.weights"
+local Weights = require "perigee.checkpoint.weights"
 local ffi = require "ffi"
 local C, raise = pgee.C, pgee.raise
 
@@ -206,7 +206,8 @@ function Model:lower(graph)
 end
 
 --- model:save(path, { tokenizer = true }): writes the model to one file, which perigee.open answers from. A file that is there is
--- replaced once the new one is complete. A tokenizer that cannot be used is an error unless it is left out: false. See save.lua.
+-- replaced once the new one is complete. A tokenizer that cannot be used is an error unless it is left out: false. See
+-- artifact/save.lua.
 function Model:save(path, given)
   raise(options.method, self, "save")
   raise(save, path, { model = self, memo = self.memo:aside(), options = given, lower = function(graph, how)
@@ -250,7 +251,7 @@ function Model:unused()
   return self.checkpoint:unused(), self.checkpoint.ignored
 end
 
---- model:calibrate(texts, { samples = 256, ... }): see calibrate.lua.
+--- model:calibrate(texts, { samples = 256, ... }): see quantize/calibrate.lua.
 function Model:calibrate(texts, given)
   local stats = raise(calibrate.run, self, texts, given)
   if next(self.runners) == nil then
@@ -259,7 +260,8 @@ function Model:calibrate(texts, given)
   return stats
 end
 
---- model:quantize { stats =, activations = "static", alpha = ..., ... }: an INT8 model; the settings are those of settings.lua.
+--- model:quantize { stats =, activations = "static", alpha = ..., ... }: an INT8 model; the settings are those of
+-- quantize/settings.lua.
 function Model:quantize(given)
   raise(options.method, self, "quantize")
   local q = raise(quantized.new, self, given)
@@ -287,8 +289,8 @@ end
 
 return {
   --- load(dir, { max_tokens =, budget =, kernel =, strict = }): opens a Hugging Face checkpoint folder, or a checkpoint of
-  -- random.lua. strict: it is an error if a key of the files next to the weights has no effect, or if one of these files cannot
-  -- be read.
+  -- checkpoint/random.lua. strict: it is an error if a key of the files next to the weights has no effect, or if one of these
+  -- files cannot be read.
   load = function(dir, given)
     local model = raise(load, dir, given)
     return model

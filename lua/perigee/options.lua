@@ -1,6 +1,6 @@
 --- Options: tables of named values that a function takes. An unknown name is an error, never ignored. Errors blame as
 -- perigee.ffi's error does. Checks for nil use type(), because a null pointer of C equals nil but is a value of the wrong kind.
-local nearest = require "perigee.nearest"
+local nearest = require "perigee.base.nearest"
 local pgee = require "perigee.ffi"
 local error = pgee.error
 

@@ -7,7 +7,7 @@
 --   f:close()            -- tensors stay valid: they keep the file mapped
 --   safetensors.write("b.safetensors", { a = tensor.from { 1, 2 } }, { key = "value" })
 local ffi = require "ffi"
-local foreign = require "perigee.foreign"
+local foreign = require "perigee.base.foreign"
 local pgee = require "perigee.ffi"
 local options = require "perigee.options"
 local tensor = require "perigee.tensor"

@@ -61,7 +61,7 @@ if not found and perigee:find("module 'perigee' not found", 1, true) then
 elseif not found then
   error(perigee, 0)
 end
-local json, jsonl = require "perigee.json", require "perigee.jsonl"
+local json, jsonl = require "perigee.base.json", require "perigee.pipe.jsonl"
 local pgee, tensor = require "perigee.ffi", require "perigee.tensor"
 
 -- Decodes a path from hexadecimal digits, because a path need not be UTF-8.

@@ -64,7 +64,7 @@ describe("Inputs that fuzzing found", function()
   end)
 
   it("are SentencePiece models with fewer pieces than those that a class replaces", function()
-    local sentencepiece = require "perigee.sentencepiece"
+    local sentencepiece = require "perigee.tokenizer.sentencepiece"
     for _, class in ipairs { "XLMRobertaTokenizer", "CamembertTokenizer" } do
       local m = sentencepiece.read("one", "\10\14\10\5<unk>\21\0\0\0\0\24\2")
       local vocab = sentencepiece.parts(m, class, { text = function(_, name) return name end }).vocab

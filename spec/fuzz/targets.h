@@ -1,13 +1,13 @@
 /* targets.h: the targets of `make fuzz`, and how they read their input.
  *
  * A target takes any bytes and returns 0. It stops the process where the engine does not do what perigee.h promises; sanitizers stop
- * it at reads and writes outside of memory. main.c gives a target to libFuzzer; spec/engine/fuzz_spec.lua calls it on kept inputs. */
+ * it at reads and writes outside of memory. main.c gives a target to libFuzzer; spec/fuzz/replay_spec.lua calls it on kept inputs. */
 #ifndef PERIGEE_FUZZ_TARGETS_H
 #define PERIGEE_FUZZ_TARGETS_H
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../engine/perigee.h"
+#include "engine/perigee.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

@@ -2,14 +2,14 @@
 local compare = require "spec.support.compare"
 local ffi = require "ffi"
 local files = require "spec.support.files"
-local fuse = require "perigee.passes.fuse"
+local fuse = require "perigee.graph.passes.fuse"
 local golden = require "spec.support.golden"
 local Graph = require "perigee.graph"
-local inputs = require "perigee.inputs"
+local inputs = require "perigee.run.inputs"
 local models = require "spec.support.models"
 local perigee = require "perigee"
-local Runner = require "perigee.runner"
-local sites = require "perigee.passes.sites"
+local Runner = require "perigee.run.runner"
+local sites = require "perigee.graph.passes.sites"
 
 local HEADS = { "classifier", "spans", "tags", "fill" }
 

@@ -22,7 +22,7 @@ end
 local ffi = require "ffi"
 local bit = require "bit"
 local files = require "spec.support.files"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 
 local HIDDEN, LAYERS, HEADS, INNER, POSITIONS, WORDS = 256, 4, 4, 1024, 128, 1000
 local CHANNELS, SIGNS = { 37, 101, 160, 222 }, { 1, -1, 1, -1 } -- from 0

@@ -3,7 +3,7 @@ local operator = require "perigee.operator"
 local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"
 local plan = require "perigee.plan"
-local selection = require "perigee.passes.select"
+local selection = require "perigee.graph.passes.select"
 local tensor = require "perigee.tensor"
 
 -- Notes values weakly: gone(n) is whether the collector took one of the n.

@@ -2,16 +2,16 @@
 -- decimal comma and groups thousands with points; `localedef` makes it.
 local ffi = require "ffi"
 local artifacts = require "spec.support.artifacts"
-local change = require "perigee.settings"
+local change = require "perigee.quantize.settings"
 local files = require "spec.support.files"
-local json = require "perigee.json"
-local jsonl = require "perigee.jsonl"
+local json = require "perigee.base.json"
+local jsonl = require "perigee.pipe.jsonl"
 local locale = require "spec.support.locale"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
-local selection = require "perigee.passes.select"
-local vectors = require "perigee.vectors"
+local selection = require "perigee.graph.passes.select"
+local vectors = require "perigee.pipe.vectors"
 
 pcall(ffi.cdef, "char *setlocale(int category, const char *name); int snprintf(char *to, size_t count, const char *format, ...);")
 

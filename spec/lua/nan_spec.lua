@@ -7,13 +7,13 @@ local observer = require "perigee.observer"
 local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"
 local quant = require "perigee.quant"
-local range = require "perigee.range"
+local range = require "perigee.quantize.range"
 local safetensors = require "perigee.safetensors"
-local sentencepiece = require "perigee.sentencepiece"
+local sentencepiece = require "perigee.tokenizer.sentencepiece"
 local tensor = require "perigee.tensor"
 local tokenizer = require "perigee.tokenizer"
-local vectors = require "perigee.vectors"
-local attention = require "perigee.passes.attention"
+local vectors = require "perigee.pipe.vectors"
+local attention = require "perigee.graph.passes.attention"
 local C = pgee.C
 
 local TYPES = { "F32", "F64", "F16", "BF16" }
@@ -196,7 +196,7 @@ describe("a NaN of any bits", function()
   end)
 
   it("is refused in JSON, or the number NaN", function()
-    local json, jsonl = require "perigee.json", require "perigee.jsonl"
+    local json, jsonl = require "perigee.base.json", require "perigee.pipe.jsonl"
     for _, text in ipairs { "NaN", "-NaN", "nan", "nan(0xfff)", "-nan(0x414141414141)", "Infinity" } do
       assert.is_false((pcall(json.object, "a.json", ('{ "a": %s }'):format(text))))
       local ok, value = pcall(jsonl.read, ('{"a": %s}'):format(text))

@@ -1,4 +1,4 @@
--- perigee.safetensors: files as objects. What is malformed is in spec/engine/safetensors_spec.lua.
+-- perigee.safetensors: files as objects. What is malformed is in spec/engine/data/safetensors_spec.lua.
 local safetensors = require "perigee.safetensors"
 local files = require "spec.support.files"
 local live = require "spec.support.live"

@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local files = require "spec.support.files"
 local models = require "spec.support.models"
 local pgee = require "perigee.ffi"
-local selection = require "perigee.passes.select"
+local selection = require "perigee.graph.passes.select"
 
 pcall(ffi.cdef, "int chdir(const char *path);")
 

@@ -1,6 +1,6 @@
 --- Artifacts: what specs of saved models share.
 local files = require "spec.support.files"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local safetensors = require "perigee.safetensors"
 
 local artifacts = {}

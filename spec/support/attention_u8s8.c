@@ -1,6 +1,6 @@
 /* attention_u8s8.c: one head of INT8 attention, an ISA against the reference bit by bit, the reference against plain loops in
  * double. */
-#include "../../kernels/gemm_u8s8/amx_model.h"
+#include "kernels/gemm_u8s8/amx_model.h"
 #include "floats.h"
 
 enum { GAP = 5 };

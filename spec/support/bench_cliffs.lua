@@ -10,10 +10,10 @@ package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 local argparse = require "argparse"
 local bench = require "perigee.bench"
 local ffi = require "ffi"
-local inputs = require "perigee.inputs"
+local inputs = require "perigee.run.inputs"
 local perigee = require "perigee"
-local random = require "perigee.random"
-local report = require "perigee.report"
+local random = require "perigee.checkpoint.random"
+local report = require "perigee.run.report"
 
 local parser = argparse("bench_cliffs", "Times runs of one token more.")
 parser:option("--least", "Fewest tokens", 8, tonumber)

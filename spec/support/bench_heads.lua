@@ -9,11 +9,11 @@
 package.path = "./lua/?.lua;./lua/?/init.lua;" .. package.path
 local argparse = require "argparse"
 local bench = require "perigee.bench"
-local inputs = require "perigee.inputs"
+local inputs = require "perigee.run.inputs"
 local perigee = require "perigee"
-local random = require "perigee.random"
-local report = require "perigee.report"
-local workload = require "perigee.workload"
+local random = require "perigee.checkpoint.random"
+local report = require "perigee.run.report"
+local workload = require "perigee.bench.workload"
 
 local parser = argparse("bench_heads", "What of a run is FP32.")
 parser:argument("folders", "Checkpoints"):args "*"

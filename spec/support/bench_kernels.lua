@@ -10,9 +10,9 @@ package.path = "./?.lua;lua/?.lua;lua/?/init.lua;" .. package.path
 require "spec.helper"
 local argparse = require "argparse"
 local ffi = require "ffi"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local pgee = require "perigee.ffi"
-local report = require "perigee.report"
+local report = require "perigee.run.report"
 local native = require("spec.support.native").cdef [[
   double spec_bench_gigahertz(void);
   double spec_bench_gemm_u8s8(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries);

@@ -14,8 +14,8 @@ local ffi = require "ffi"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
-local random = require "perigee.random"
-local report = require "perigee.report"
+local random = require "perigee.checkpoint.random"
+local report = require "perigee.run.report"
 local tokenizer = require "perigee.tokenizer"
 
 local ROUNDS = 25

@@ -4,8 +4,8 @@
 -- its start to its end that reads and writes JSON, and by the engine in this one, on the same texts as tokens. The two take
 -- turns; the least of each counts. The status is 1 if the ratio is above 1.1.
 package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
-local inputs = require "perigee.inputs"
-local jsonl = require "perigee.jsonl"
+local inputs = require "perigee.run.inputs"
+local jsonl = require "perigee.pipe.jsonl"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 

@@ -1,4 +1,4 @@
-"""What spec/lua/embed_spec.lua runs: recipes/embed/perigee.py on an artifact of an embedder and a folder of a classifier.
+"""What spec/recipes/embed_spec.lua runs: recipes/embed/perigee.py on an artifact of an embedder and a folder of a classifier.
 
     embed.py ARTIFACT FOLDER VECTORS SCRATCH     VECTORS: what Lua computed for TEXTS, little-endian F32; SCRATCH: a file to write
 

@@ -6,14 +6,14 @@
 -- `changes` and `call` print depends on the machine.
 local here = arg[0]:match "^(.*)/spec/support/[^/]*$" or "."
 package.path = ("@/lua/?.lua;@/lua/?/init.lua;@/?.lua;"):gsub("@", { ["@"] = here }) .. package.path
-local attention = require "perigee.passes.attention"
+local attention = require "perigee.graph.passes.attention"
 local evaluate = require "perigee.evaluate"
 local files = require "spec.support.files"
-local inputs = require "perigee.inputs"
+local inputs = require "perigee.run.inputs"
 local make_outliers = require "spec.golden.make_outliers"
 local models = require "spec.support.models"
 local perigee = require "perigee"
-local random = require "perigee.random"
+local random = require "perigee.checkpoint.random"
 
 local TEXTS = "recipes/data/calibration.txt"
 local QUIET = { progress = false }

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../../engine/perigee.h"
-#include "../../kernels/kernels.h"
+#include "engine/perigee.h"
+#include "kernels/kernels.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

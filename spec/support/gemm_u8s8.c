@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../../engine/perigee.h"
-#include "../../kernels/gemm_u8s8/amx_model.h"
-#include "../../kernels/gemm_u8s8/layout.h"
+#include "engine/perigee.h"
+#include "kernels/gemm_u8s8/amx_model.h"
+#include "kernels/gemm_u8s8/layout.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

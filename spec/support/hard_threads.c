@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../engine/perigee.h"
+#include "engine/perigee.h"
 
 enum { WORDS = 50, H = 64, I = 96, HEADS = 4, T = 40, B = 4, S = 16, RUNS = 100 };
 

@@ -5,7 +5,7 @@
 --
 -- CHECKPOINT: a folder with a tokenizer. Files that end in .json are in SQuAD's format, others in that of the STS benchmark.
 package.path = "./lua/?.lua;./lua/?/init.lua;" .. package.path
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local perigee = require "perigee"
 local tokenizer = require("perigee.tokenizer").load(arg[1])
 local path, limit = arg[2], tonumber(arg[3] or 512)

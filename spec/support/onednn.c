@@ -7,9 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../engine/perigee.h"
-#include "../../kernels/gemm_u8s8/layout.h"
-#include "../../kernels/onednn.h"
+#include "engine/perigee.h"
+#include "kernels/gemm_u8s8/layout.h"
+#include "kernels/onednn.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

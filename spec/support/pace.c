@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../../engine/pace.h"
+#include "engine/cpu/thread_count.h"
 
 /* `runs` runs of 40 steps and 32 tokens, which take `work` seconds divided by the threads, but by no more than `cores`, and
  * `barrier` seconds for each thread but the first. threads[runs]: how many each used. */

@@ -2,10 +2,10 @@
  * a plain loop in double. */
 #include "floats.h"
 
-#include "../../kernels/rows/v16_ref.h"
+#include "kernels/rows/v16_ref.h"
 
-#include "../../kernels/gemm_u8s8/layout.h"
-#include "../../kernels/rows/functions.h"
+#include "kernels/gemm_u8s8/layout.h"
+#include "kernels/rows/functions.h"
 
 enum { EPILOGUE_S32 = 0, EPILOGUE_F32, NORM, QUANTIZE, RANGE, EMBED, POOL, UNIT, MINMAX };
 enum { MAX_ROWS = 16, GAP = 3 }; /* rows of every buffer are GAP wider than they need be */

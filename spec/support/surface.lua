@@ -101,7 +101,7 @@ function surface.functions(w)
   end
   add(list, "quantized tensor:", getmetatable(perigee.quant.quantize(x)))
   add(list, "tokenizer:", getmetatable(w.tokenizer))
-  add(list, "model:", require "perigee.encoder")
+  add(list, "model:", require "perigee.run.encoder")
   add(list, "FP32 model:", getmetatable(w.model))
   add(list, "INT8 model:", getmetatable(w.q))
   add(list, "artifact:", getmetatable(w.artifact))
@@ -393,7 +393,7 @@ local function plots(try)
 end
 
 local function top(try, w)
-  local bert = require "perigee.models.bert"
+  local bert = require "perigee.graph.models.bert"
   try("perigee.threads", function() return { perigee.threads() } end)
   try("perigee.load", function() return { models.path "tiny", {} }, LOAD end)
   try("perigee.open", function() return { w.file, {} }, { "verify", "copy", "kernel", "max_tokens", "budget" } end)

@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../engine/team.h"
-#include "../../engine/threads.h"
+#include "engine/cpu/team.h"
+#include "engine/cpu/threads.h"
 
 #define SHOWN __attribute__((visibility("default")))
 

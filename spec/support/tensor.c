@@ -1,5 +1,5 @@
 /* tensor.c: what the engine knows of tensors beyond perigee.h, for the specs. */
-#include "../../engine/tensor.h"
+#include "engine/data/tensor.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

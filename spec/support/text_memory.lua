@@ -4,7 +4,7 @@ package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 require "spec.helper"
 local ffi = require "ffi"
 local files = require "spec.support.files"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local models = require "spec.support.models"
 local pgee = require "perigee.ffi"
 local tokenizer = require "perigee.tokenizer"

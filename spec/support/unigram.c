@@ -2,12 +2,12 @@
  * from a copy of that, which the spec may damage. */
 #include <string.h>
 
-#include "../../engine/memory.h"
-#include "../../engine/status.h"
-#include "../../engine/tokenizer/charsmap.h"
-#include "../../engine/tokenizer/grapheme.h"
-#include "../../engine/tokenizer/unicode.h"
-#include "../../engine/tokenizer/unigram.h"
+#include "engine/base/memory.h"
+#include "engine/base/status.h"
+#include "engine/tokenizer/charsmap.h"
+#include "engine/tokenizer/grapheme.h"
+#include "engine/tokenizer/unicode.h"
+#include "engine/tokenizer/unigram.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 

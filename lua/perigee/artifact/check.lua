@@ -1,13 +1,13 @@
 --- check: what a value of an artifact's JSON may be. A check is a function (value, place) that returns the value, or raises an
--- error that names the place: "model.fields.labels[2] is 3, expected a text". The errors blame nobody: artifact.lua adds the
+-- error that names the place: "model.fields.labels[2] is 3, expected a text". The errors blame nobody: artifact/open.lua adds the
 -- file's name.
 --
 --   local point = check.object { x = check.integer(0, 9), label = check.maybe(check.text) }
 --   point({ x = 12 }, { "plan.hidden", "points", 3 })  --> plan.hidden.points[3].x is 12, expected an integer from 0 to 9
 --
 -- A place is a list of keys, which is put into words only for an error.
-local json = require "perigee.json"
-local nearest = require "perigee.nearest"
+local json = require "perigee.base.json"
+local nearest = require "perigee.base.nearest"
 local options = require "perigee.options"
 
 local check = {}

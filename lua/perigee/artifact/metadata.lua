@@ -1,9 +1,9 @@
 --- metadata: checks the JSON texts in an artifact's __metadata__, except for its plans (plan.lua). Each field is checked where
--- it is read, because another program than save.lua can write a file with right checksums. Errors name the field and blame
--- nobody.
+-- it is read, because another program than artifact/save.lua can write a file with right checksums. Errors name the field and
+-- blame nobody.
 local check = require "perigee.artifact.check"
-local Config = require "perigee.config"
-local json = require "perigee.json"
+local Config = require "perigee.checkpoint.config"
+local json = require "perigee.base.json"
 local layers = require "perigee.artifact.layers"
 local operator = require "perigee.operator"
 

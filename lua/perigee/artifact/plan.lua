@@ -4,7 +4,7 @@
 -- Buffers, steps, outputs and the rows for explain are checked one by one. A step's arguments are checked like those of a
 -- caller (operator.lua, and pgee_plan_push). Errors name the place, "plan.hidden.steps[3]", and blame nobody.
 local check = require "perigee.artifact.check"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local operator = require "perigee.operator"
 local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"
@@ -134,7 +134,7 @@ local function args_at(steps, row, op, place)
   return step.args
 end
 
--- lowered.linears as passes/lower.lua makes them.
+-- lowered.linears as graph/passes/lower.lua makes them.
 local function linear_of(row, args)
   local parts = {}
   for p, name in ipairs(row.linears) do
@@ -149,7 +149,7 @@ local function linear_of(row, args)
   }
 end
 
--- lowered.attentions as passes/lower.lua makes them.
+-- lowered.attentions as graph/passes/lower.lua makes them.
 local function attention_of(row, args)
   return {
     name = row.name, heads = row.heads, width = row.width, precision = row.precision, sqnr = row.sqnr,

@@ -4,7 +4,7 @@
 --   with use_dora each row of W' is then scaled to the length that lora_magnitude_vector says
 --
 -- Every key of adapter_config.json is obeyed, needed for training alone, or an error.
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local linear = require "perigee.linear"
 local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"

@@ -7,7 +7,7 @@
 --   { op = "unit" }     each vector divided by its length
 -- with the tensors in F32, and `name`, its folder. residual: added to the activation's result: the input itself (true), or the
 -- input's product with this weight.
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local options = require "perigee.options"
 local read = require "perigee.tokenizer.read"
 local weight_files = require "perigee.checkpoint.weight_files"

@@ -4,7 +4,7 @@
 -- sentence-transformers 6 reads these files only if there is a modules.json; this module does the same. If
 -- sentence-transformers acts on a key, this module obeys the key, raises an error, or puts the key on checkpoint.ignored.
 -- Functions take a checkpoint (checkpoint.lua): `dir` is its folder, `folder` the folder of its Transformer module.
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local layers = require "perigee.checkpoint.layers"
 local options = require "perigee.options"
 local read = require "perigee.tokenizer.read"

@@ -1,6 +1,6 @@
 --- The Transformer module's file of sentence-transformers: sentence_bert_config.json under any of its names, read and checked.
 -- Functions take a checkpoint (checkpoint.lua).
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local options = require "perigee.options"
 local read = require "perigee.tokenizer.read"
 local fail, given, join, refuse = read.fail, read.given, read.join, read.refuse

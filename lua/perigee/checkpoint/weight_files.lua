@@ -1,6 +1,6 @@
 --- Weight files: the safetensors files of a folder, whole or in shards.
-local foreign = require "perigee.foreign"
-local json = require "perigee.json"
+local foreign = require "perigee.base.foreign"
+local json = require "perigee.base.json"
 local read = require "perigee.tokenizer.read"
 local safetensors = require "perigee.safetensors"
 local fail, join = read.fail, read.join

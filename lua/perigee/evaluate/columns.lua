@@ -1,7 +1,7 @@
 --- Columns: which columns of a table are a text, the second text of a pair, and the label. By options, by the names in a header,
 -- or by a known shape.
 local pgee = require "perigee.ffi"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local options = require "perigee.options"
 
 local columns = {}

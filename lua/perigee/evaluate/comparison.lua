@@ -1,5 +1,5 @@
 --- Comparison: what evaluate.compare returns, as text.
-local report = require "perigee.report"
+local report = require "perigee.run.report"
 
 local Comparison = {}
 Comparison.__index = Comparison

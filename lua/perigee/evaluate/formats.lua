@@ -1,6 +1,6 @@
 --- Formats: files that data sets come in which are no tables. Each reader takes a file's text, or what it was decoded to, and
 -- gives a set; errors name file and line, or the question.
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local options = require "perigee.options"
 local rows = require "perigee.evaluate.rows"
 

@@ -10,7 +10,7 @@
 -- given... }, labels = { what it should answer... }, skipped = rows that nobody could label }.
 local columns = require "perigee.evaluate.columns"
 local formats = require "perigee.evaluate.formats"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local retrieval = require "perigee.evaluate.retrieval"

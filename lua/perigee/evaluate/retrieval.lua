@@ -1,5 +1,5 @@
 --- Retrieval: documents, queries and judgements, in Cranfield's form or as JSON lines with a table of judgements.
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local rows = require "perigee.evaluate.rows"
 
 local retrieval = {}

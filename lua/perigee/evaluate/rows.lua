@@ -2,7 +2,7 @@
 --
 -- Comma-separated text is quoted as RFC 4180 says. Quotes in tab-separated text are text, unless some are doubled and all of it
 -- parses as quoted: that is how data frames are written.
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 
 local rows = {}
 

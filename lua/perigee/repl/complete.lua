@@ -1,7 +1,7 @@
 --- Complete: what can be typed next: Lua's names, fields and methods, settings, sites and linears, files, commands.
 local names = require "perigee.repl.names"
-local settings = require "perigee.settings"
-local sites = require "perigee.passes.sites"
+local settings = require "perigee.quantize.settings"
+local sites = require "perigee.graph.passes.sites"
 
 local complete = {}
 

@@ -1,7 +1,7 @@
 --- Docs: what ? NAME prints, from the comments in the modules' own sources and in the C header.
 --
 -- A function's documentation is the comment that begins with three dashes and ends on the line above it; a module's is the
--- one its file begins with. Where a comment names another module ("see calibrate.lua"), what that one says comes too.
+-- one its file begins with. Where a comment names another module ("see quantize/calibrate.lua"), what that one says comes too.
 local ffi = require "ffi"
 local find = require "perigee.find"
 local names = require "perigee.repl.names"
@@ -272,6 +272,15 @@ local function anywhere(name)
   return #found > 0 and table.concat(found, "\n\n") or nil
 end
 
+-- The name of a module whose value this is.
+local function module_of(x)
+  for name, value in pairs(package.loaded) do
+    if value == x and name:find "^perigee" then
+      return name:match "^perigee%.(.*)" or "init"
+    end
+  end
+end
+
 local function module_named(name)
   local short = name:match "^perigee%.([%w_.]+)$" or name
   if short == "perigee" or name == "perigee" then
@@ -280,14 +289,9 @@ local function module_named(name)
     local ok, module = pcall(require, "perigee." .. short:gsub("/", "."))
     return short, ok and module or {}
   end
-end
-
--- The name of a module whose value this is.
-local function module_of(x)
-  for name, value in pairs(package.loaded) do
-    if value == x and name:find "^perigee" then
-      return name:match "^perigee%.(.*)" or "init"
-    end
+  local public = require("perigee")[short]
+  if type(public) == "table" then
+    return module_of(public), public
   end
 end
 
@@ -310,7 +314,7 @@ function docs.find(name, environment)
   elseif found and (type(value) == "table" or type(value) == "cdata") then
     return describe_table(name, value, module_of(value))
   end
-  local setting = word and definition("settings", word)
+  local setting = word and definition("quantize.settings", word)
   if setting then
     return "a setting\n" .. setting
   elseif found then

@@ -5,7 +5,7 @@
 local ffi = require "ffi"
 local names = require "perigee.repl.names"
 local pgee = require "perigee.ffi"
-local terminal = require "perigee.terminal"
+local terminal = require "perigee.show.terminal"
 local C = pgee.C
 
 local input = {}

@@ -1,5 +1,5 @@
 --- Names: what can be written behind a value and a dot or a colon, and what a name stands for.
-local nearest = require "perigee.nearest"
+local nearest = require "perigee.base.nearest"
 local pgee = require "perigee.ffi"
 
 local names = {}

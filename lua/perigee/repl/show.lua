@@ -3,7 +3,7 @@
 -- Objects print themselves: on a terminal through __show(x, style) in their metatable, if they have it, else through __tostring.
 -- Other tables are written as Lua would read them, on one line if it fits; long lists are cut, with a count of what is left out.
 local pgee = require "perigee.ffi"
-local terminal = require "perigee.terminal"
+local terminal = require "perigee.show.terminal"
 
 local show = {}
 

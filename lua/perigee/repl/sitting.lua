@@ -7,7 +7,7 @@ local find = require "perigee.find"
 local names = require "perigee.repl.names"
 local pgee = require "perigee.ffi"
 local prototypes = require "jit.util"
-local terminal = require "perigee.terminal"
+local terminal = require "perigee.show.terminal"
 local C = pgee.C
 
 local Sitting = {}

@@ -1,5 +1,5 @@
 --- classify: what the sequence classification head of the checkpoint says about a text or a pair of texts.
-local inputs = require "perigee.inputs"
+local inputs = require "perigee.run.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
 
@@ -14,7 +14,7 @@ function classify.head(g, x, model, weights)
 end
 
 --- For modules: the logits of each input, lists, and the batch. A text in windows has the mean of their logits, each counting as
--- much as it has tokens. opts: those of inputs.lua.
+-- much as it has tokens. opts: those of run/inputs.lua.
 function classify.logits(encoder, given, what, opts)
   local parts, batch = encoder:gather("classify", given, what, opts)
   local rows, list = parts.logits:totable(), {}

@@ -1,7 +1,7 @@
 --- embed: one vector for each text, as sentence-transformers computes it. The hidden states are pooled. Then the modules after
 -- the pooling run, if the checkpoint has any: a linear or the division by the length, for example. If the checkpoint says
 -- nothing about pooling, the vector is the mean of all tokens, not scaled.
-local inputs = require "perigee.inputs"
+local inputs = require "perigee.run.inputs"
 local operator = require "perigee.operator"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"

@@ -2,10 +2,10 @@
 --
 -- The head gives each mask a logit of every piece of the vocabulary; a piece's score is its probability among all of them, for
 -- each mask on its own, as in the fill-mask pipeline of the reference library.
-local inputs = require "perigee.inputs"
+local inputs = require "perigee.run.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
-local windows = require "perigee.windows"
+local windows = require "perigee.run.windows"
 
 local fill = { forms = { "text", "pair", "ids" } }
 

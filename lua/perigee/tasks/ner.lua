@@ -11,10 +11,10 @@
 -- An entity's score is the mean of its tokens' or words' scores. The unknown token is always a word by itself. If the
 -- vocabulary marks continuations (WordPiece's prefix), every other token without the prefix begins a word. If the vocabulary
 -- has no such prefix, a token begins a word when there is a space before it.
-local inputs = require "perigee.inputs"
+local inputs = require "perigee.run.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
-local windows = require "perigee.windows"
+local windows = require "perigee.run.windows"
 
 local ner = { forms = { "text", "words" } }
 

@@ -6,10 +6,10 @@
 -- its first token begins the answer times the probability that its last token ends it, as in the question-answering pipeline of
 -- transformers 4. If several windows have the same span, the best of its scores counts. The last releases of transformers 4 add
 -- up the scores of equal texts instead.
-local inputs = require "perigee.inputs"
+local inputs = require "perigee.run.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
-local windows = require "perigee.windows"
+local windows = require "perigee.run.windows"
 
 local qa = { forms = { "question" } }
 

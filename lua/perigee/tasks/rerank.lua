@@ -1,7 +1,7 @@
 --- rerank: documents by how well they answer a query, as a cross-encoder judges each pair (Nogueira and Cho 2019). For
 -- checkpoints that classify pairs with one label.
-local inputs = require "perigee.inputs"
-local json = require "perigee.json"
+local inputs = require "perigee.run.inputs"
+local json = require "perigee.base.json"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local prompt_of = require "perigee.tasks.prompts"

@@ -92,7 +92,7 @@ local function well_formed(text)
   if not text:find "[\128-\255]" then
     return text
   end
-  local malformed = require("perigee.jsonl").malformed -- loaded here: a process that answers one text seldom needs it
+  local malformed = require("perigee.pipe.jsonl").malformed -- loaded here: a process that answers one text seldom needs it
   local parts, from, bad = {}, 1, malformed(text)
   while bad do
     parts[#parts + 1] = text:sub(from, bad - 1)

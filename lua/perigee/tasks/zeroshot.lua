@@ -1,7 +1,7 @@
 --- zeroshot: labels that the model was not trained on, through natural language inference (Yin et al. 2019): a label fits a text
 -- as far as the text entails "This example is LABEL.". For checkpoints that classify pairs and have a label "entailment".
 local classify = require "perigee.tasks.classify"
-local inputs = require "perigee.inputs"
+local inputs = require "perigee.run.inputs"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local scores = require "perigee.tasks.scores"

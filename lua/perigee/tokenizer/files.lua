@@ -1,8 +1,8 @@
 --- A checkpoint's tokenizer as a decoded tokenizer.json. It is the file itself, or its equivalent made from other files as
 -- transformers 5 makes it (classes.lua): from vocab.txt, from vocab.json and merges.txt, or from a SentencePiece model, each
 -- with the small files in the same folder.
-local foreign = require "perigee.foreign"
-local json = require "perigee.json"
+local foreign = require "perigee.base.foreign"
+local json = require "perigee.base.json"
 local added = require "perigee.tokenizer.added"
 local classes = require "perigee.tokenizer.classes"
 local folder = require "perigee.tokenizer.folder"
@@ -10,8 +10,8 @@ local keys = require "perigee.tokenizer.keys"
 local models = require "perigee.tokenizer.models"
 local read = require "perigee.tokenizer.read"
 local schema = require "perigee.tokenizer.schema"
-local sentencepiece = require "perigee.sentencepiece"
-local unigram = require "perigee.unigram"
+local sentencepiece = require "perigee.tokenizer.sentencepiece"
+local unigram = require "perigee.tokenizer.unigram"
 local fail, given = read.fail, read.given
 
 local M = {}

@@ -12,8 +12,8 @@
 --
 -- A token is { content =, special =, normalized =, single_word =, lstrip =, rstrip = }; normalized is nil if no file says it, and
 -- then the opposite of special. plain: it was given as a text alone.
-local json = require "perigee.json"
-local jsonl = require "perigee.jsonl"
+local json = require "perigee.base.json"
+local jsonl = require "perigee.pipe.jsonl"
 local options = require "perigee.options"
 local read = require "perigee.tokenizer.read"
 local given, expect, fail = read.given, read.expect, read.fail

@@ -7,7 +7,7 @@
 --              has no effect here; model:unused() lists that reason. It raises an error if the value would change tokens in an
 --              unsupported way
 -- A key that is not in the table is listed as unknown.
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local read = require "perigee.tokenizer.read"
 local fail, given = read.fail, read.given
 

@@ -2,9 +2,9 @@
 -- fields of pgee_tokenizer_definition. A vocabulary in order is the same image each time, so pieces come by their ids.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local read = require "perigee.tokenizer.read"
-local unigram = require "perigee.unigram"
+local unigram = require "perigee.tokenizer.unigram"
 local C = pgee.C
 local fail, given, expect, optional = read.fail, read.given, read.expect, read.optional
 

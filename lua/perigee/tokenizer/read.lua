@@ -1,5 +1,5 @@
 --- Reading decoded JSON with errors that name the file and the value: what the other modules here share.
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 
 local M = {}
 

@@ -3,9 +3,9 @@
 --
 -- A step is { kind = C.PGEE_STEP_..., a =, b =, c =, d =, text =, more = }; what the letters are is said in perigee.h.
 local pgee = require "perigee.ffi"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local read = require "perigee.tokenizer.read"
-local unigram = require "perigee.unigram"
+local unigram = require "perigee.tokenizer.unigram"
 local C = pgee.C
 local fail, given, expect, optional = read.fail, read.given, read.expect, read.optional
 

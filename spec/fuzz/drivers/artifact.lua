@@ -27,7 +27,7 @@ end
 
 function driver.seeds()
   local parts, list = parts_of_one(), {}
-  local json = require "perigee.json"
+  local json = require "perigee.base.json"
   for key, text in pairs(parts.metadata) do
     list[#list + 1] = ("metadata %s\n%s"):format(key, text)
   end

@@ -2,7 +2,7 @@
 -- Each line has an answer, in valid JSON, whatever the line holds.
 local artifacts = require "spec.support.artifacts"
 local files = require "spec.support.files"
-local jsonl = require "perigee.jsonl"
+local jsonl = require "perigee.pipe.jsonl"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 

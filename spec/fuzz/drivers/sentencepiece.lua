@@ -1,6 +1,6 @@
 --- SentencePiece models: the bytes of sentencepiece.bpe.model beside a config.json.
 local files = require "spec.support.files"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local tokenizer = require "perigee.tokenizer"
 
 local driver = {}

@@ -2,7 +2,7 @@
 -- vocab.json and merges.txt, or a SentencePiece model, and the small configuration files in several forms. golden_folders.py
 -- made the answers in folders.json, differential_folders.py made those in folders_random.json.
 local cjson = require "cjson"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local tokenizer = require "perigee.tokenizer"
 local files = require "spec.support.files"
 local FOLDER = "spec/golden/tokenizer/"

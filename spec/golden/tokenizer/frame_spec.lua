@@ -1,6 +1,6 @@
 -- Tokenizers of every component against the reference: frame.json, which golden_frame.py made; byte pair encoding and
 -- WordPiece against llama.cpp's vectors, where ../shared is. differential_frame.py finds the shortest text that differs.
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local tokenizer = require "perigee.tokenizer"
 local files = require "spec.support.files"
 local skip = require "spec.support.skip"

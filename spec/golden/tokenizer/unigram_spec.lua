@@ -3,7 +3,7 @@
 local ffi = require "ffi"
 local digest = require "spec.support.digest"
 local files = require "spec.support.files"
-local json = require "perigee.json"
+local json = require "perigee.base.json"
 local tokenizer = require "perigee.tokenizer"
 local FOLDER, SHARED = "spec/golden/tokenizer/", "../shared/data/"
 local NULL = json.null

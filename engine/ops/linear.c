@@ -1,0 +1,277 @@
+/* linear.c: y = activation(x W^T + bias) + residual, tile by tile, never more than a tile away from the accumulators.
+ *
+ * The work is a list of rows, panel by panel: panel 0's rows, panel 1's, ... Threads take contiguous parts of it, equal in
+ * rows: a panel stays in the cache of the thread that goes through its rows, and two threads share at most one panel.
+ */
+#include <stdio.h>
+
+#include "kernels/onednn.h"
+#include "engine/base/numbers.h"
+#include "operator.h"
+#include "panels.h"
+#include "engine/base/status.h"
+
+/* ---- Checks ------------------------------------------------------------------------------------------------------- */
+
+static int check_s8(const pgee_linear_args *a) {
+  TRY(expect_u8_stride(a->x, "x"));
+  TRY(expect_vector(a->scale, "scale", a->w->N));
+  if (!a->row_scale && !a->row_zero)
+    return a->zero >= 0 && a->zero <= 255 ? PGEE_OK : fail(PGEE_ARGUMENT, "zero is %d, expected 0 to 255", a->zero);
+  if (a->zero != 0)
+    return fail(PGEE_ARGUMENT, "zero is %d beside row_scale and row_zero, expected 0", a->zero);
+  TRY(expect_like(a->row_scale, "row_scale", PGEE_F32, a->x, 0));
+  return expect_like(a->row_zero, "row_zero", PGEE_S32, a->x, 0);
+}
+
+static int check_f32(const pgee_linear_args *a) {
+  if (a->scale || a->row_scale || a->row_zero || a->zero != 0)
+    return fail(PGEE_ARGUMENT, "scale, zero, row_scale and row_zero are for INT8 weights, these are FP32");
+  return PGEE_OK;
+}
+
+static int check_onednn(const pgee_packed *w) {
+  int isa;
+  if (w->dtype == PGEE_S8)
+    return pgee_onednn_check(w);
+  TRY(pgee_isa(&isa));
+  if (w->table)
+    return fail(PGEE_UNSUPPORTED, "oneDNN takes packed weights, these are the rows of a table");
+  const char *why = onednn_missing(isa);
+  return why ? fail(PGEE_UNSUPPORTED, "%s", why) : PGEE_OK;
+}
+
+static int check(const void *args) {
+  const pgee_linear_args *a = args;
+  if (!a->w)
+    return fail(PGEE_ARGUMENT, "w is missing, expected a packed weight");
+  int64_t N = a->w->N;
+  TRY(tensor_expect(a->x, "x", a->w->dtype == PGEE_S8 ? PGEE_U8 : PGEE_F32, 2, -1, a->w->K));
+  TRY(a->w->dtype == PGEE_S8 ? check_s8(a) : check_f32(a));
+  if (a->bias)
+    TRY(expect_vector(a->bias, "bias", N));
+  if (a->activation < PGEE_IDENTITY || a->activation > PGEE_GELU_TANH_ROUNDED)
+    return fail(PGEE_ARGUMENT, "activation is %d, expected PGEE_IDENTITY to PGEE_GELU_TANH_ROUNDED", a->activation);
+  if (a->kernel != PGEE_AUTO && a->kernel != PGEE_ONEDNN)
+    return fail(PGEE_ARGUMENT, "kernel is %d, expected PGEE_AUTO or PGEE_ONEDNN", a->kernel);
+  if (a->kernel == PGEE_ONEDNN)
+    TRY(check_onednn(a->w));
+  if (a->residual)
+    TRY(expect_like(a->residual, "residual", PGEE_F32, a->x, N));
+  if (a->y)
+    TRY(expect_output_like(a->y, "y", PGEE_F32, a->x, N));
+  else if (a->quantize.mode == 0)
+    return fail(PGEE_ARGUMENT, "neither y nor quantize: there is no output");
+  return quantizer_check(&a->quantize, 1u | 1u << PGEE_STATIC, a->x, N);
+}
+
+/* ---- Our kernels: who does what ------------------------------------------------------------------------------------ */
+
+/* Where the part of thread `thread` begins in the list of rows. At a whole tile where that moves it by little. */
+static int64_t begin_of(int64_t rows, int64_t panels, int tile_m, int thread, int threads) {
+  int64_t all = rows * panels, at = all / threads * thread + all % threads * thread / threads;
+  if (all / threads < 20 * tile_m)
+    return at;
+  int64_t row = (at % rows + tile_m / 2) / tile_m * tile_m;
+  return at / rows * rows + least(row, rows);
+}
+
+typedef struct part {
+  int64_t rows, first, last;
+} part;
+
+static part part_of(const pgee_linear_args *a, const context *c) {
+  int tile_m = a->w->dtype == PGEE_S8 ? c->k->tile_m : c->k->tile_m_f32;
+  part p = {.rows = rows_of(a->x, c)};
+  if (p.rows > 0) {
+    p.first = begin_of(p.rows, a->w->panels, tile_m, c->thread, c->threads);
+    p.last = begin_of(p.rows, a->w->panels, tile_m, c->thread + 1, c->threads);
+  }
+  return p;
+}
+
+/* The panels of a part. */
+static stretch weights_in(const pgee_packed *w, part p) {
+  if (p.first == p.last || w->table)
+    return (stretch){0};
+  int64_t panel = p.first / p.rows, end = (p.last - 1) / p.rows + 1, piece = w->panel_bytes;
+  return (stretch){w->bytes + panel * piece, (end - panel) * piece, piece};
+}
+
+static int64_t part_size(int64_t n, int parts) { return (n + parts - 1) / parts; }
+
+/* The bytes to prefetch while panels i to i + count of a part, counted from 0, are multiplied. */
+static stretch piece_ahead(const context *c, stretch own, int64_t i, int64_t count, int64_t lead) {
+  int64_t at = own.piece * (i + (lead > own.piece * count ? lead / own.piece : count));
+  if (at >= own.bytes) {
+    at -= own.bytes;
+    own = (stretch){c->after.from, c->after.bytes, own.piece};
+  }
+  return at < own.bytes ? (stretch){own.from + at, least(own.piece * count, own.bytes - at), 0} : (stretch){0};
+}
+
+/* How many panels are taken together where `left` are to come: groups of about one size. One tile of rows has nothing to gain. */
+static int64_t group_of(const pgee_packed *w, const kernels *k, int64_t rows, int64_t left) {
+  int64_t most = w->dtype == PGEE_S8 && rows > k->tile_m ? least(MAX_GROUP, k->group_bytes / w->panel_bytes) : 1;
+  return most > 1 && left > 1 ? part_size(left, (int)part_size(left, (int)most)) : 1;
+}
+
+static void run_own(const pgee_linear_args *a, const context *c, const epilogue *e) {
+  part p = part_of(a, c);
+  stretch own = weights_in(a->w, p);
+  tiles s;
+  tiles_begin(&s);
+  if (p.first < p.last)
+    fetch_vectors(a, p.first / p.rows);
+  int64_t i = 0, lead = a->w->dtype == PGEE_S8 ? c->lead : 0;
+  for (int64_t at = p.first, end; at < p.last; at = end) {
+    int64_t row = at % p.rows, count = row ? 1 : group_of(a->w, c->k, p.rows, (p.last - at) / p.rows);
+    end = least(p.last, (at / p.rows + count) * p.rows);
+    group g = {at / p.rows, count, piece_ahead(c, own, i, count, lead)};
+    run_group(a, c, e, g, row, count > 1 ? p.rows : row + end - at, &s);
+    i += count;
+  }
+  tiles_end(&s, c->k);
+}
+
+/* ---- oneDNN ------------------------------------------------------------------------------------------------------- */
+
+/* oneDNN likes large matrices, and reads all of a weight for each: threads take rectangles of rows and panels. Of the ways
+ * to cut, the one whose largest rectangle is smallest; of equal ones the one with the fewest panels each. */
+typedef struct rectangle {
+  int64_t row, row_end, panel, panel_end;
+} rectangle;
+
+static rectangle rectangle_of(const pgee_linear_args *a, const context *c) {
+  int64_t rows = rows_of(a->x, c), panels = a->w->panels;
+  int across = c->threads;
+  for (int n = c->threads - 1; n >= 1; n--)
+    if (c->threads % n == 0 &&
+        part_size(rows, c->threads / n) * part_size(panels, n) < part_size(rows, c->threads / across) * part_size(panels, across))
+      across = n;
+  context down = {.thread = c->thread / across, .threads = c->threads / across},
+          side = {.thread = c->thread % across, .threads = across};
+  rectangle r;
+  share(&down, rows, &r.row, &r.row_end);
+  share(&side, panels, &r.panel, &r.panel_end);
+  return r;
+}
+
+/* What a thread has between oneDNN and the epilogue: 256 KiB, half of a small second-level cache. */
+enum { BLOCK = 1 << 16, BLOCK_ROWS = 256 };
+
+/* Columns of a rectangle that the weight has. */
+static int64_t columns_of(const pgee_packed *w, const rectangle *r) {
+  return least(r->panel_end * PANEL, w->N) - r->panel * PANEL;
+}
+
+/* Accumulators [rows][columns] by oneDNN; 0 if it has no kernel for the shape, or no memory, or rows of x do not lie close. */
+static int multiply_block(const pgee_linear_args *a, int isa, void *c, const rectangle *r) {
+  const pgee_packed *w = a->w;
+  int s8 = w->dtype == PGEE_S8;
+  const char *b = w->bytes + r->panel * w->panel_bytes, *x = (const char *)a->x->data + r->row * a->x->stride * (s8 ? 1 : 4);
+  int64_t rows = r->row_end - r->row, n = columns_of(w, r);
+  if (a->x->stride != (s8 ? round_up(w->K, 64) : w->K))
+    return 0;
+  return s8 ? onednn_u8s8(isa, c, (const uint8_t *)x, (const int8_t *)b, rows, w->K, n)
+            : onednn_f32(isa, c, (const float *)x, (const float *)b, rows, w->K, n);
+}
+
+/* Where oneDNN cannot, our kernels do: in INT8 the bits are the same. */
+static void run_block(const pgee_linear_args *a, const context *c, const epilogue *e, const rectangle *r) {
+  int64_t ld = columns_of(a->w, r);
+  int done = multiply_block(a, c->k->isa, c->scratch, r);
+  tiles s;
+  tiles_begin(&s);
+  for (int64_t p = r->panel; p < r->panel_end; p++) {
+    const char *tile = c->scratch + (p - r->panel) * PANEL * 4;
+    int m = (int)(r->row_end - r->row), n = (int)least(PANEL, a->w->N - p * PANEL);
+    if (!done)
+      run_group(a, c, e, (group){p, 1, {0}}, r->row, r->row_end, &s);
+    else if (a->w->dtype == PGEE_S8)
+      c->k->epilogue_s32(e, (const int32_t *)tile, ld, r->row, m, p * PANEL, n);
+    else
+      c->k->epilogue_f32(e, (const float *)tile, ld, r->row, m, p * PANEL, n);
+  }
+  tiles_end(&s, c->k);
+}
+
+static void run_onednn(const pgee_linear_args *a, const context *c, const epilogue *e) {
+  rectangle all = rectangle_of(a, c);
+  int64_t parts = part_size(all.row_end - all.row, BLOCK_ROWS), rows = all.row_end - all.row;
+  for (int64_t i = 0; i < parts; i++) {
+    rectangle r = {.row = all.row + rows * i / parts, .row_end = all.row + rows * (i + 1) / parts};
+    int64_t panels = BLOCK / PANEL / (r.row_end - r.row);
+    for (r.panel = all.panel; r.panel < all.panel_end; r.panel = r.panel_end) {
+      r.panel_end = least(r.panel + panels, all.panel_end);
+      run_block(a, c, e, &r);
+    }
+  }
+}
+
+/* ---- The operator ------------------------------------------------------------------------------------------------- */
+
+static int64_t scratch(const void *args, int64_t T, int64_t S) {
+  const pgee_linear_args *a = args;
+  (void)T, (void)S;
+  return a->kernel == PGEE_ONEDNN ? (int64_t)BLOCK * 4 : a->w->table ? a->w->panel_bytes + packed_scratch(a->w) : 0;
+}
+
+static void run(const void *args, const context *c) {
+  const pgee_linear_args *a = args;
+  epilogue e = linear_epilogue(a);
+  if (a->kernel == PGEE_ONEDNN)
+    run_onednn(a, c, &e);
+  else
+    run_own(a, c, &e);
+}
+
+static stretch weights(const void *args, const context *c) {
+  const pgee_linear_args *a = args;
+  if (a->kernel == PGEE_ONEDNN || a->w->dtype != PGEE_S8)
+    return (stretch){0};
+  return weights_in(a->w, part_of(a, c));
+}
+
+static int64_t work(const void *args, const context *c) {
+  const pgee_linear_args *a = args;
+  part p = part_of(a, c);
+  rectangle r = rectangle_of(a, c);
+  int64_t rows = a->kernel == PGEE_ONEDNN ? (r.row_end - r.row) * (r.panel_end - r.panel) : p.last - p.first;
+  return rows * PANEL * a->w->K;
+}
+
+const operator op_linear = {
+    .name = "linear",
+    .args_bytes = sizeof(pgee_linear_args),
+    .fields = {FIELD(FIELD_READ, pgee_linear_args, x), FIELD(FIELD_PACKED, pgee_linear_args, w),
+               FIELD(FIELD_READ, pgee_linear_args, bias), FIELD(FIELD_READ, pgee_linear_args, scale),
+               FIELD(FIELD_READ, pgee_linear_args, row_scale), FIELD(FIELD_READ, pgee_linear_args, row_zero),
+               FIELD(FIELD_OVER, pgee_linear_args, residual), FIELD(FIELD_WRITE, pgee_linear_args, y),
+               QUANTIZER_FIELDS(pgee_linear_args)},
+    .check = check,
+    .scratch = scratch,
+    .run = run,
+    .weights = weights,
+    .work = work,
+};
+
+int pgee_linear_kernel(const pgee_linear_args *args, int64_t rows, char *name, int64_t bytes) {
+  int isa;
+  NEED(args, name);
+  NEED(args->w);
+  if (bytes < 1 || rows < 0)
+    return fail(PGEE_ARGUMENT, "linear: a kernel's name for %lld rows in %lld bytes", (long long)rows, (long long)bytes);
+  const pgee_packed *w = args->w;
+  int s8 = w->dtype == PGEE_S8;
+  TRY(pgee_isa(&isa));
+  const kernels *k = kernels_for(isa);
+  const char *other = NULL;
+  if (args->kernel == PGEE_ONEDNN)
+    other = s8 ? onednn_u8s8_name(isa, rows, w->K, w->N) : onednn_f32_name(isa, rows, w->K, w->N);
+  if (other)
+    snprintf(name, (size_t)bytes, "onednn %s", other);
+  else
+    snprintf(name, (size_t)bytes, "%s%s %dx%d", pgee_isa_name(isa), s8 ? "" : " f32", s8 ? k->tile_m : k->tile_m_f32, PANEL);
+  return PGEE_OK;
+}

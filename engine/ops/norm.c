@@ -1,0 +1,60 @@
+/* norm.c: LayerNorm of x + residual, and its quantization. Threads share the rows. */
+#include "operator.h"
+#include "engine/base/numbers.h"
+#include "engine/base/status.h"
+
+static int check(const void *args) {
+  const pgee_norm_args *a = args;
+  TRY(tensor_expect(a->x, "x", PGEE_F32, 2, -1, -1));
+  int64_t H = a->x->shape[1];
+  if (a->residual)
+    TRY(expect_like(a->residual, "residual", PGEE_F32, a->x, H));
+  TRY(expect_vector(a->gamma, "gamma", H));
+  TRY(expect_vector(a->beta, "beta", H));
+  if (!(a->eps >= 0) || is_nonfinite(a->eps))
+    return fail(PGEE_ARGUMENT, "eps is %g, expected 0 or more", (double)a->eps);
+  if (a->y)
+    TRY(expect_output_like(a->y, "y", PGEE_F32, a->x, H));
+  else if (a->quantize.mode == 0)
+    return fail(PGEE_ARGUMENT, "neither y nor quantize: there is no output");
+  return quantizer_check(&a->quantize, 1u | 1u << PGEE_STATIC | 1u << PGEE_DYNAMIC_TOKEN, a->x, H);
+}
+
+static int64_t scratch(const void *args, int64_t T, int64_t S) {
+  const pgee_norm_args *a = args;
+  (void)T, (void)S;
+  return a->y ? 0 : a->x->shape[1] * (int64_t)sizeof(float);
+}
+
+static void run(const void *args, const context *c) {
+  const pgee_norm_args *a = args;
+  int64_t first, last;
+  share(c, rows_of(a->x, c), &first, &last);
+  norm n = {
+      .x = floats(a->x),
+      .ldx = a->x->stride,
+      .residual = floats(a->residual),
+      .ld_residual = stride_of(a->residual),
+      .gamma = floats(a->gamma),
+      .beta = floats(a->beta),
+      .eps = a->eps,
+      .width = a->x->shape[1],
+      .y = floats(a->y),
+      .ldy = stride_of(a->y),
+      .quantize = quantizer_lower(&a->quantize),
+      .scratch = (float *)c->scratch,
+  };
+  if (first < last)
+    c->k->norm(&n, first, last);
+}
+
+const operator op_norm = {
+    .name = "norm",
+    .args_bytes = sizeof(pgee_norm_args),
+    .fields = {FIELD(FIELD_OVER, pgee_norm_args, x), FIELD(FIELD_OVER, pgee_norm_args, residual),
+               FIELD(FIELD_READ, pgee_norm_args, gamma), FIELD(FIELD_READ, pgee_norm_args, beta),
+               FIELD(FIELD_WRITE, pgee_norm_args, y), QUANTIZER_FIELDS(pgee_norm_args)},
+    .check = check,
+    .scratch = scratch,
+    .run = run,
+};

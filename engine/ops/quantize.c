@@ -1,0 +1,76 @@
+/* quantize.c: rows of floats to u8.
+ *
+ * Static and per token, threads share the rows. Per sequence, a range is that of all rows of the sequence: threads find
+ * the ranges of their rows, wait for each other, and give each of their rows the union over its sequence. A text's bits do
+ * not depend on the batch.
+ */
+#include "operator.h"
+#include "engine/base/status.h"
+
+static int check(const void *args) {
+  const pgee_quantize_args *a = args;
+  TRY(tensor_expect(a->x, "x", PGEE_F32, 2, -1, -1));
+  if (a->quantize.mode == PGEE_DYNAMIC_SEQUENCE && a->x->rows > PGEE_TOKENS)
+    return fail(PGEE_ARGUMENT, "x has no row for each token: quantize it per token");
+  unsigned modes = 1u << PGEE_STATIC | 1u << PGEE_DYNAMIC_TOKEN | 1u << PGEE_DYNAMIC_SEQUENCE;
+  return quantizer_check(&a->quantize, modes, a->x, a->x->shape[1]);
+}
+
+static int needs_batch(const void *args) { return ((const pgee_quantize_args *)args)->quantize.mode == PGEE_DYNAMIC_SEQUENCE; }
+
+static int check_batch(const void *args, const pgee_batch *batch, int64_t S) {
+  (void)S;
+  return expect_tokens(((const pgee_quantize_args *)args)->x, "x", batch);
+}
+
+/* Of each thread: ranges [T][2] for its rows, and before them in thread 0's scratch the shared ones, [T][2]. */
+static int64_t scratch(const void *args, int64_t T, int64_t S) {
+  (void)S;
+  return needs_batch(args) ? 4 * T * (int64_t)sizeof(float) : 0;
+}
+
+/* own[t] = the union of all[] over t's sequence, for rows first to last. */
+static void unite(float *own, const float *all, const pgee_batch *batch, int64_t first, int64_t last) {
+  for (int64_t b = 0; b < batch->B; b++) {
+    int64_t begin = batch->starts[b], end = batch->starts[b + 1];
+    if (end <= first || begin >= last)
+      continue;
+    float low = 0, high = 0;
+    for (int64_t t = begin; t < end; t++) {
+      low = all[2 * t] < low ? all[2 * t] : low;
+      high = all[2 * t + 1] > high ? all[2 * t + 1] : high;
+    }
+    for (int64_t t = begin > first ? begin : first; t < end && t < last; t++) {
+      own[2 * t] = low;
+      own[2 * t + 1] = high;
+    }
+  }
+}
+
+static void run(const void *args, const context *c) {
+  const pgee_quantize_args *a = args;
+  int64_t first, last, width = a->x->shape[1];
+  quantizer q = quantizer_lower(&a->quantize);
+  share(c, rows_of(a->x, c), &first, &last);
+  if (a->quantize.mode == PGEE_DYNAMIC_SEQUENCE) {
+    float *all = (float *)c->shared, *own = (float *)c->scratch + 2 * c->T;
+    if (first < last)
+      c->k->range(all, floats(a->x), a->x->stride, q.mul, width, first, last);
+    team_barrier(c);
+    unite(own, all, c->batch, first, last);
+    q.ranges = own;
+  }
+  if (first < last)
+    c->k->quantize(&q, floats(a->x), a->x->stride, width, first, last);
+}
+
+const operator op_quantize = {
+    .name = "quantize",
+    .args_bytes = sizeof(pgee_quantize_args),
+    .fields = {FIELD(FIELD_READ, pgee_quantize_args, x), QUANTIZER_FIELDS(pgee_quantize_args)},
+    .check = check,
+    .needs_batch = needs_batch,
+    .check_batch = check_batch,
+    .scratch = scratch,
+    .run = run,
+};

@@ -1,0 +1,152 @@
+--- JSON files of a checkpoint. Errors name the file.
+--
+-- As in Python's reader, the last of two equal keys counts. null is json.null; NaN, Infinity and hexadecimal numbers are errors;
+-- integers beyond 2^53 are rounded. Nothing here depends on the process's locale.
+local foreign = require "perigee.base.foreign"
+local grammar = require "perigee.base.json_grammar"
+local pgee = require "perigee.ffi"
+
+local M = { null = grammar.null }
+
+local LARGEST = 2 ^ 30 -- bytes of a file
+
+--- What a value is, for messages: "missing", "null", "a list or an object", the string 'abc', 3.
+function M.describe(value)
+  if value == nil then
+    return "missing"
+  elseif value == M.null then
+    return "null"
+  end
+  return type(value) == "table" and "a list or an object" or pgee.describe(value)
+end
+
+--- The text of a regular file of at most 1 GiB; nil and the reason if there is no such file or it cannot be read. A pipe or a
+-- device is refused before it is opened, because opening one may wait for ever. any: true reads these, too.
+function M.text(path, any)
+  local found = not any and pgee.stat(path) or nil
+  if found and not found.regular then
+    return nil, ("cannot read '%s': it is %s, expected a file"):format(path, found.kind)
+  elseif found and found.bytes > LARGEST then
+    return nil, ("cannot read '%s': it has %.0f bytes, expected at most %.0f"):format(path, found.bytes, LARGEST)
+  end
+  local file, why = io.open(path, "rb")
+  if not file then
+    return nil, "cannot open '" .. path .. "': " .. why:sub(#path + 3)
+  end
+  local text
+  text, why = file:read "*a"
+  file:close()
+  return text, why and "cannot read '" .. path .. "': " .. why
+end
+
+local function read(path, open, kind, text)
+  local why
+  if not text then
+    text, why = M.text(path)
+  end
+  if not text then
+    error(why, 0)
+  end
+  local ok, value = pcall(grammar.decode, text)
+  if not ok then
+    error(("'%s' is not valid JSON: %s%s"):format(path, value, foreign.hint(path)), 0)
+  elseif text:match "^%s*(.)" ~= open then -- the decoded tables of [] and {} look alike
+    local came = type(value) ~= "table" and M.describe(value) or open == "[" and "an object" or "a list"
+    error(("'%s' holds %s, expected %s"):format(path, came, kind), 0)
+  end
+  return value
+end
+
+--- The file's one object, as a table; of `text`, where that is given.
+function M.object(path, text)
+  return read(path, "{", "an object", text)
+end
+
+--- The file's one list, as a table.
+function M.list(path)
+  return read(path, "[", "a list")
+end
+
+--- The shortest digits that read back as the same number; nil for NaN.
+function M.shortest(number)
+  for precision = 1, 17 do
+    local text = ("%." .. precision .. "g"):format(number)
+    if tonumber(text) == number then
+      return text
+    end
+  end
+end
+
+local function digits(number)
+  if number % 1 == 0 and math.abs(number) < 2 ^ 53 then
+    return ("%.0f"):format(number)
+  end
+  return M.shortest(number) or error("JSON has no " .. tostring(number), 0)
+end
+
+local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\" }
+
+local function quoted(text)
+  return '"' .. text:gsub('[%c"\\]', function(c)
+    return ESCAPES[c] or ("\\u%04x"):format(c:byte())
+  end) .. '"'
+end
+
+local function canonical(value)
+  if type(value) == "string" then
+    return quoted(value)
+  elseif type(value) == "number" then
+    return digits(value)
+  elseif type(value) == "boolean" or value == M.null then
+    return value == M.null and "null" or tostring(value)
+  elseif type(value) ~= "table" then
+    error("JSON has no " .. type(value), 0)
+  end
+  local items, keys = {}, {}
+  for key in pairs(value) do
+    keys[#keys + 1] = type(key) == "string" and key or nil
+  end
+  if #keys == 0 and #value > 0 then
+    for i, item in ipairs(value) do
+      items[i] = canonical(item)
+    end
+    return "[" .. table.concat(items, ",") .. "]"
+  end
+  table.sort(keys)
+  for i, key in ipairs(keys) do
+    items[i] = quoted(key) .. ":" .. canonical(value[key])
+  end
+  return "{" .. table.concat(items, ",") .. "}"
+end
+
+--- A table as the one JSON text that equal tables have: keys sorted, no spaces, the shortest numbers. An empty table is {}.
+function M.canonical(value)
+  return canonical(value)
+end
+
+--- The value of a JSON text. If the text is not JSON, the error names the byte where it stops being JSON. Errors blame nobody.
+function M.decode(text)
+  if type(text) ~= "string" then
+    pgee.error(("json.decode: the JSON is %s, expected a text"):format(pgee.describe(text)))
+  end
+  return grammar.decode(text)
+end
+
+--- The text with U+FFFD in the place of each byte that is no UTF-8, which JSON has to be.
+function M.utf8(text)
+  local bad = grammar.malformed(text)
+  while bad do
+    text = text:sub(1, bad - 1) .. "\239\191\189" .. text:sub(bad + 1)
+    bad = grammar.malformed(text)
+  end
+  return text
+end
+
+--- Whether there is something at that path. This includes a file that may not be opened: the function that opens it reports the
+-- reason.
+function M.exists(path)
+  local found, missing = pgee.stat(path)
+  return found ~= nil or not missing
+end
+
+return M

@@ -1,0 +1,233 @@
+--- Bench: how long things take, and how that compares with what the machine can do.
+local ffi = require "ffi"
+local json = require "perigee.base.json"
+local linear = require "perigee.linear"
+local pgee = require "perigee.ffi"
+local process = require "perigee.bench.process"
+local C, check = pgee.C, pgee.check
+
+local bench = {}
+
+---- Times -------------------------------------------------------------------------------------------------------------
+
+--- The value of a sorted list that a share p of it does not exceed.
+function bench.percentile(sorted, p)
+  return sorted[math.max(1, math.ceil(p * #sorted))]
+end
+
+--- Times a list of functions, which take turns, so that whatever else the machine does hits all of them alike: { rounds = at
+-- least (7), seconds = at least, of all together (1) }. Returns for each { min =, median = } in seconds. One round before the
+-- first warms up.
+function bench.time(functions, given)
+  local rounds, seconds = given and given.rounds or 7, given and given.seconds or 1
+  local times = {}
+  for i, f in ipairs(functions) do
+    times[i] = {}
+    f()
+  end
+  local start = C.pgee_seconds()
+  while #times[1] < rounds or C.pgee_seconds() - start < seconds do
+    for i, f in ipairs(functions) do
+      local from = C.pgee_seconds()
+      f()
+      table.insert(times[i], C.pgee_seconds() - from)
+    end
+  end
+  for i, list in ipairs(times) do
+    table.sort(list)
+    times[i] = { min = list[1], median = bench.percentile(list, 0.5) }
+  end
+  return times
+end
+
+--- An input of token ids for each of some lengths, the same on every machine, for a model with that many words.
+function bench.inputs_of(lengths, vocabulary)
+  local state, list = 1, {}
+  for i, length in ipairs(lengths) do
+    local ids = {}
+    for j = 1, length do
+      state = (state * 16807) % 2147483647 -- Park and Miller; exact in doubles
+      ids[j] = state % vocabulary
+    end
+    list[i] = { ids = ids }
+  end
+  return list
+end
+
+--- B inputs of S token ids each.
+function bench.inputs(B, S, vocabulary)
+  local lengths = {}
+  for i = 1, B do
+    lengths[i] = S
+  end
+  return bench.inputs_of(lengths, vocabulary)
+end
+
+---- What the machine can do -------------------------------------------------------------------------------------------
+
+local out_rate, rate = pgee.out_number "double"
+
+--- The peaks of the threads in force: { int8 =, f32 = } operations a second, a multiply-add being two, and { read = } bytes a
+-- second; nil where the ISA in force has none.
+function bench.peaks()
+  local peaks = {}
+  for name, what in pairs { int8 = C.PGEE_PEAK_INT8, f32 = C.PGEE_PEAK_F32, read = C.PGEE_PEAK_READ } do
+    check(C.pgee_cpu_peak(what, 100, out_rate))
+    local most = rate()
+    peaks[name] = most > 0 and most or nil
+  end
+  return peaks
+end
+
+---- Measuring a workload ----------------------------------------------------------------------------------------------
+
+-- Which kernels multiply, and how many linears each.
+local function kernels_of(load)
+  local counts = {}
+  for _, entry in ipairs(load.runner.lowered.linears) do
+    local name = linear.kernel(entry.args.w, math.min(load.longest, 512), entry.args.kernel)
+    counts[name] = (counts[name] or 0) + 1
+  end
+  return counts
+end
+
+--- What a workload is and what it runs on, as a table that can be printed or become JSON.
+function bench.describe(load)
+  local encoder, isa, threads, onednn = load.encoder, ffi.new "int[1]", ffi.new "int[1]", C.pgee_onednn_version()
+  check(C.pgee_isa(isa))
+  check(C.pgee_threads(threads))
+  return {
+    model = encoder.model.dir, settings = encoder.settings and tostring(encoder.settings) or nil, batches = #load.batches,
+    tokens = load.tokens, multiply_adds = load:work(), cpu = ffi.string(C.pgee_cpu_name()),
+    isa = ffi.string(C.pgee_isa_name(isa[0])), threads = threads[0], affinity = process.cpus(), kernels = kernels_of(load),
+    onednn = onednn ~= nil and ffi.string(onednn) or nil,
+  }
+end
+
+-- Adds what the profile and the peaks say about the time of a run. The INT8 peak is the larger of the loop and of the fastest
+-- linear seen.
+local function compare(result, groups, peaks)
+  local bytes = 0
+  for _, group in ipairs(groups) do
+    bytes = bytes + group.bytes
+    group.gops = group.work > 0 and 2e-9 * group.work / group.seconds or nil
+    if group.op == "linear" and peaks[group.precision] then
+      peaks[group.precision] = math.max(peaks[group.precision], group.gops * 1e9)
+    end
+  end
+  for _, group in ipairs(groups) do
+    local peak = peaks[group.precision]
+    group.share = group.gops and peak and group.gops * 1e9 / peak or nil
+  end
+  local peak, seconds = result.settings and peaks.int8 or peaks.f32, result.time.all.min
+  result.profile, result.peaks = groups, peaks
+  result.share = { peak = peak and 2 * result.multiply_adds / seconds / peak or nil, read = bytes / seconds / peaks.read }
+end
+
+--- Times a workload (workload.lua) for at least `seconds`, with the peaks before and after. Returns describe's table and
+--   time      workload:time's
+--   profile   workload:profile's, each with gops and its share of the peak of its precision
+--   peaks     bench.peaks'
+--   share     { peak = of the INT8 peak, or FP32's if the encoder is FP32, read = weights read, of what memory reads }
+--   tokens_per_second, memory
+function bench.measure(load, seconds)
+  local result, before = bench.describe(load), bench.peaks()
+  result.time = load:time(seconds)
+  local rounds = math.min(100, math.max(3, math.floor(seconds / 2 / result.time.all.min)))
+  local groups, peaks = load:profile(rounds), bench.peaks()
+  for name, peak in pairs(peaks) do
+    peaks[name] = math.max(peak, before[name])
+  end
+  compare(result, groups, peaks)
+  result.memory, result.tokens_per_second = load.encoder:memory(), load.tokens / result.time.all.median
+  return result
+end
+
+-- This process's memory in bytes: own, its private memory; with_share, the same plus its share of shared memory. nil without
+-- /proc.
+local function own_memory()
+  local sizes, file = {}, io.open "/proc/self/smaps_rollup"
+  if not file then
+    return nil
+  end
+  for text in file:lines() do
+    local name, kilobytes = text:match "^([%w_]+):%s+(%d+) kB"
+    sizes[name or ""] = tonumber(kilobytes)
+  end
+  file:close()
+  return { own = (sizes.Private_Dirty + sizes.Private_Clean) * 1024, with_share = sizes.Pss * 1024 }
+end
+
+--- Times `count` processes side by side, each pinned to CPUs of its own, as many as there are threads in force. They share the
+-- encoder's weights. make() makes a process its workload. Returns describe's table and
+--   instances           list of { affinity =, time =, tokens_per_second =, memory }
+--                       memory: bytes { own =, with_share = }, nil without /proc
+--   tokens_per_second   of all together
+function bench.together(count, make, seconds)
+  local result, cpus = bench.describe(make()), process.cpus()
+  local threads = result.threads
+  if count * threads > #cpus then
+    error(("%d instances of %d threads need %d CPUs, and this process may run on %d"):format(count, threads, count * threads,
+      #cpus), 0)
+  end
+  result.instances, result.tokens_per_second = {}, 0
+  local texts = process.together(count, function(i, meet)
+    local own = { unpack(cpus, (i - 1) * threads + 1, i * threads) }
+    process.pin(own)
+    local load = make()
+    load:time(0)
+    meet()
+    local time = load:time(seconds)
+    return json.canonical {
+      affinity = own, time = time, tokens_per_second = load.tokens / time.all.median, memory = own_memory(),
+    }
+  end)
+  for i, text in ipairs(texts) do
+    local one = json.decode(text)
+    result.instances[i] = one
+    result.tokens_per_second = result.tokens_per_second + one.tokens_per_second
+  end
+  return result
+end
+
+---- Whether it computes what it should --------------------------------------------------------------------------------
+
+-- f() with another ISA in force.
+local function with_isa(isa, f)
+  local before = ffi.new "int[1]"
+  check(C.pgee_isa(before))
+  check(C.pgee_isa_set(isa))
+  local results = { pcall(f) }
+  check(C.pgee_isa_set(before[0]))
+  if not results[1] then
+    error(results[2], 0)
+  end
+  return unpack(results, 2)
+end
+
+--- Whether two inputs that differ have hidden states that differ, and whether these are the portable reference's: equal if the
+-- encoder is quantized, else as close as two orders of summation are. Short inputs, since the reference is slow. Returns true; or
+-- false and what is wrong.
+function bench.verify(encoder)
+  local S = math.min(6, encoder.model.positions)
+  local inputs = bench.inputs(2, S, encoder.model.vocabulary)
+  local hidden = encoder:hidden(inputs)
+  local reference = with_isa(C.PGEE_REF, function()
+    return encoder:hidden(inputs)
+  end)
+  local one, other = hidden:rows(1, S), hidden:rows(S + 1, 2 * S)
+  local differ, equal, distance = not one:equals(other), hidden:equals(reference), reference:sqnr(hidden)
+  for _, t in ipairs { one, other, hidden, reference } do
+    t:release()
+  end
+  if not differ then
+    return false, "two inputs that differ have the same hidden states"
+  elseif encoder.settings and not equal then
+    return false, ("the hidden states are not the reference's: SQNR %.1f dB"):format(distance)
+  elseif not (equal or distance > 90) then
+    return false, ("the hidden states are far from the reference's: SQNR %.1f dB"):format(distance)
+  end
+  return true
+end
+
+return bench

@@ -1,0 +1,156 @@
+--- Definitions: which Lua describes the models of which config.json, by its model_type.
+--
+--   local definitions = require "perigee.checkpoint.definitions"
+--   definitions.register("my-encoder", { check = ..., encoder = ... })     -- what perigee.register_model is
+--
+-- A definition is a table (graph/models/bert.lua is one):
+--   check(config)                        checks config.json and sets what the encoder and inputs read, integers: vocab_size,
+--                                        positions (the longest input), type_vocab_size, num_hidden_layers, hidden_size
+--   encoder(g, config, weights)          builds the graph; returns the hidden states, and a list of the embeddings and every
+--                                        layer's output
+--   classifier, spans, tags, fill        heads, each (g, config, weights, x): logits [B][labels], [T][2], [T][labels], [R][V]
+--   prefix                               what the encoder is called inside a model with a head; default: the model_type
+local json = require "perigee.base.json"
+local nearest = require "perigee.base.nearest"
+local options = require "perigee.options"
+local error = require("perigee.ffi").error
+
+local definitions = {}
+
+-- A definition, or the module that is one.
+local known = {
+  bert = "perigee.graph.models.bert", distilbert = "perigee.graph.models.distilbert", electra = "perigee.graph.models.electra",
+  mpnet = "perigee.graph.models.mpnet", roberta = "perigee.graph.models.roberta",
+  camembert = "perigee.graph.models.roberta", ["xlm-roberta"] = "perigee.graph.models.roberta",
+}
+
+local FIELDS = {
+  check = "function", encoder = "function", classifier = "function", spans = "function", tags = "function", fill = "function",
+  prefix = "string",
+}
+local NEEDED = { check = true, encoder = true }
+
+--- The model types that have one, a sorted list.
+function definitions.names()
+  return options.names(known)
+end
+
+--- Makes checkpoints of that model_type known to perigee.load; one that was known is replaced, with nil it is forgotten. Other
+-- fields of the definition are its own, but one whose name is nearly that of a field above is an error: it is misspelt.
+function definitions.register(model_type, definition)
+  if type(model_type) ~= "string" or model_type == "" then
+    error("register_model: model_type is " .. json.describe(model_type) .. ", expected what config.json says, a string", 2)
+  elseif definition == nil then
+    known[model_type] = nil
+    return
+  elseif type(definition) ~= "table" then
+    error("register_model: the definition is " .. json.describe(definition) .. ", expected a table of functions", 2)
+  end
+  for field, expected in pairs(FIELDS) do
+    local value = definition[field]
+    if type(value) ~= expected and (value ~= nil or NEEDED[field]) then
+      error(("register_model: %s of %q is %s, expected a %s"):format(field, model_type, json.describe(value), expected), 2)
+    end
+  end
+  for field in pairs(definition) do
+    local near = type(field) == "string" and not FIELDS[field] and nearest.word(field, options.names(FIELDS))
+    if near then
+      error(("register_model: %q has a field %s, which is none of a definition's (did you mean %q?); fields of its own need "
+        .. "other names"):format(model_type, field, near), 2)
+    end
+  end
+  known[model_type] = definition
+end
+
+local function of(model_type)
+  local definition = known[model_type]
+  return type(definition) == "string" and require(definition) or definition
+end
+
+--- The definition that config.json (perigee.config) asks for. An unknown model_type is an error that lists the known ones.
+function definitions.of(config)
+  local value = config.json.model_type
+  if type(value) ~= "string" or not known[value] then
+    local names = definitions.names()
+    config:fail("model_type", table.concat(names, ", ") .. nearest.hint(value, names)
+      .. "; perigee.register_model makes others known, as recipes/register_model.lua shows")
+  end
+  config.model_type = value
+  return of(value)
+end
+
+--- What the encoder is called inside a model with a head.
+function definitions.prefix(model_type)
+  local definition = of(model_type)
+  return definition and definition.prefix or tostring(model_type)
+end
+
+---- What a definition's functions do, checked --------------------------------------------------------------------------
+
+local SETS = { "vocab_size", "positions", "type_vocab_size", "num_hidden_layers", "hidden_size" }
+
+--- Has the definition check config.json.
+function definitions.check(definition, config)
+  definition.check(config)
+  for _, field in ipairs(SETS) do
+    local value = config[field]
+    if type(value) ~= "number" or value % 1 ~= 0 or value < 1 then
+      error(("config.%s is %s after check of %q, expected an integer of at least 1"):format(field, json.describe(value),
+        config.model_type), 0)
+    end
+  end
+end
+
+-- Errors unless x, which a function of the definition returned, is a node of the graph. rows, width: those that it is to have.
+local function expect(x, g, what, config, rows, width)
+  local node = false
+  for _, other in ipairs(type(x) == "table" and g.nodes or {}) do
+    node = node or other == x
+  end
+  if not node or x.rows ~= rows or width and x.width ~= width then
+    error(("%s of %q is %s, expected a node of the graph, [%s][%s]"):format(what, config.model_type,
+      node and ("[%s][%d]"):format(x.rows, x.width) or type(x) == "table" and "a table" or json.describe(x), rows,
+      width or "any width"), 0)
+  end
+end
+
+--- Has it draw the encoder. Returns the hidden states, and the list of every layer's output.
+function definitions.encoder(definition, g, config, weights)
+  local x, layers = definition.encoder(g, config, weights)
+  expect(x, g, "encoder", config, "tokens", config.hidden_size)
+  local count = config.num_hidden_layers + 1
+  if type(layers) ~= "table" or #layers ~= count then
+    error(("the second result of the encoder of %q is %s, expected a list of %d nodes: the embeddings, and each layer's output")
+      :format(config.model_type, type(layers) == "table" and "a list of " .. #layers or json.describe(layers), count), 0)
+  end
+  for i, layer in ipairs(layers) do
+    expect(layer, g, ("layer %d of the encoder"):format(i - 1), config, "tokens")
+  end
+  return x, layers
+end
+
+-- What the heads return: what their rows count, and their width.
+local HEADS = { "classifier", "spans", "tags", "fill" }
+local ROWS = { classifier = "sequences", spans = "tokens", tags = "tokens", fill = "marked" }
+
+local function width_of(name, config)
+  return name == "spans" and 2 or name == "fill" and config.vocab_size or #config.labels
+end
+
+--- What draws one of its heads, (g, config, weights, x). That it has none is an error that says which it has.
+function definitions.head(definition, name, model_type)
+  if not definition[name] then
+    local heads = {}
+    for _, head in ipairs(HEADS) do
+      heads[#heads + 1] = definition[head] and head or nil
+    end
+    error(("%s has no head %q; it has %s"):format(model_type, name, #heads > 0 and table.concat(heads, ", ") or "none"), 0)
+  end
+  return function(g, config, weights, x)
+    local node = definition[name](g, config, weights, x)
+    expect(node, g, name, config, ROWS[name], width_of(name, config))
+    return node
+  end
+end
+
+return definitions

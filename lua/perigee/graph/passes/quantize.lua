@@ -1,0 +1,104 @@
+--- quantize: INT8 weights for the linears placed there, and a quantizer for what each of their sites holds.
+--
+-- An INT8 linear gets `packed`, and `multiplier`, what its accumulators are multiplied by (F32 [N]); it reads the u8 form of
+-- its input. Who produces the site quantizes it where it can: a norm (static or per token), a linear or an attention (static).
+-- Elsewhere a node of its own does. Either way that node's `quantize` is { mode =, symmetric =, m =, and if static scale =,
+-- zero = }.
+local packed = require "perigee.packed"
+local quant = require "perigee.quant"
+local ranges = require "perigee.quantize.range"
+local settings = require "perigee.quantize.settings"
+local smooth = require "perigee.graph.passes.smooth"
+
+-- What can quantize its own result, and in which modes.
+local ABSORBS = {
+  norm = { static = true, token = true },
+  linear = { static = true },
+  attention = { static = true },
+}
+
+local Quantizer = {}
+Quantizer.__index = Quantizer
+
+function Quantizer:release()
+  if self.m then
+    self.m:release()
+  end
+end
+
+local function make_quantizer(node, stats, own)
+  local K, factors = node.site.width, node.factors or nil
+  local quantizer = { mode = own.per, symmetric = own.symmetric }
+  if own.activations == "static" then
+    local low, high = ranges.estimate(own.observer, stats:site(node.site), node, own.symmetric)
+    local range = quant.range(low, high, { symmetric = own.symmetric })
+    quantizer.mode, quantizer.scale, quantizer.zero = "static", range.scale, range.zero
+    quantizer.m = quant.multiplier(range.scale, factors or K)
+  elseif factors then
+    quantizer.m = quant.multiplier(1, factors)
+  end
+  return setmetatable(quantizer, Quantizer)
+end
+
+-- What the parts of a linear are called together.
+local function names(node)
+  local list = {}
+  for i, part in ipairs(node.parts) do
+    list[i] = part.name
+  end
+  return table.concat(list, "+")
+end
+
+local quantize = {}
+
+--- Of an INT8 linear with `alpha`, `factors` and `wmax`, as smooth.values gives them: its quantizer, its packed weight, its
+-- multiplier. own: the settings of its site. pages: where packed weights lie, "normal" or "huge". memo keeps them, by what they
+-- depend on.
+function quantize.values(node, stats, own, memo, pages)
+  local alpha = node.alpha and ("%.17g"):format(node.alpha) or "off"
+  local static = own.activations == "static"
+  local activations = ("%s %s %s"):format(own.per, own.symmetric, static and own.observer or "")
+  local site, linear = node.site.name, names(node)
+  local quantizer = memo:get(("quantizer %s %s %s"):format(site, alpha, activations), function()
+    return make_quantizer(node, stats, own)
+  end)
+  local weight = memo:get(("packed %s %s %s %s"):format(linear, alpha, own.weights, pages), function()
+    return packed.new(smooth.weights(node.parts), { per = own.weights, smooth = node.factors or nil, pages = pages })
+  end)
+  local multiplier = memo:get(("multiplier %s %s %s %s %s"):format(linear, alpha, own.weights, activations, pages), function()
+    return quantizer.scale and weight:multiplier(quantizer.scale) or weight.scales
+  end)
+  return quantizer, weight, multiplier
+end
+
+--- After smooth: the graph whose INT8 linears have packed weights. Their input is quantized by the node that makes it, if that
+-- can, else by a step of its own. chosen: the settings.
+function quantize.pass(graph, stats, chosen, memo)
+  local holder = {} -- of a site's u8 form, by the node that holds its floats
+  local function quantized(out, input, quantizer)
+    if not holder[input] then
+      local absorbs = ABSORBS[input.op]
+      if absorbs and absorbs[quantizer.mode] then
+        input.quantize = quantizer
+        holder[input] = input
+      else
+        holder[input] = out:push {
+          op = "quantize", inputs = { input }, rows = input.rows, width = input.width, quantize = quantizer,
+        }
+      end
+    end
+    return holder[input]
+  end
+
+  return graph:rewrite(function(out, node)
+    if node.precision ~= "int8" then
+      return
+    end
+    local quantizer, weight, multiplier = quantize.values(node, stats, settings.of(chosen, node.site), memo,
+      chosen.pages)
+    node.packed, node.multiplier = weight, multiplier
+    node.inputs[1] = quantized(out, node.inputs[1], quantizer)
+  end)
+end
+
+return quantize

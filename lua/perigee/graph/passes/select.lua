@@ -1,0 +1,298 @@
+--- select: which kernel multiplies each INT8 linear, chosen by timing among those that give the same bits.
+--
+-- There are two: "auto", ours for the ISA in force, and "onednn" where pgee_onednn_check finds it exact for the weight. oneDNN
+-- takes over a shape only if it is at least 3 % faster over the token counts that are timed (geometric mean). Choices are kept in
+-- a file, by CPU, ISA, threads and versions, so a shape is timed once on a machine. It is select.json in the folder
+-- PERIGEE_CACHE, else in XDG_CACHE_HOME/perigee, else in ~/.cache/perigee:
+--
+--   { "format": 1, "machines": { "AMD EPYC, avx512vnni, 2 threads, perigee 0.1.0, oneDNN 3.2.0": {
+--       "1152 x 384": { "kernel": "auto", "gain": 0.98 } } } }
+--
+-- gain: how many times as fast oneDNN was. If the file cannot be read or written, that is a warning, and its shapes are timed
+-- again. If its path is a pipe, a device or a folder, nothing is read from it or written to it.
+local bench = require "perigee.bench"
+local ffi = require "ffi"
+local json = require "perigee.base.json"
+local operator = require "perigee.operator"
+local options = require "perigee.options"
+local pgee = require "perigee.ffi"
+local tensor = require "perigee.tensor"
+local C, check = pgee.C, pgee.check
+
+local selection = {}
+
+--- What another kernel must be times as fast as ours.
+selection.GAIN = 1.03
+--- Token counts that are timed.
+selection.TOKENS = { 16, 64, 256 }
+
+local FORMAT = 1
+local ROUNDS = 7
+local WEIGHTS = 8 -- of a shape, gone through in turn: as in a model, they are not in the nearest cache
+
+---- The machine and the file -----------------------------------------------------------------------------------------
+
+--- What choices depend on besides the shape, as one line.
+function selection.machine()
+  local isa, threads = ffi.new "int[1]", ffi.new "int[1]"
+  check(C.pgee_isa(isa))
+  check(C.pgee_threads(threads))
+  local onednn = C.pgee_onednn_version()
+  return ("%s, %s, %d threads, perigee %s, oneDNN %s"):format(ffi.string(C.pgee_cpu_name()), ffi.string(C.pgee_isa_name(isa[0])),
+    threads[0], ffi.string(C.pgee_version()), onednn ~= nil and ffi.string(onednn) or "none")
+end
+
+local function set(name)
+  local value = os.getenv(name)
+  return value ~= "" and value or nil
+end
+
+--- Where choices are kept, or nil if the environment names no place. A relative path begins where the process was when it loaded
+-- perigee.ffi.
+function selection.path()
+  local folder = set "PERIGEE_CACHE" or set "XDG_CACHE_HOME" and set "XDG_CACHE_HOME" .. "/perigee" or
+    set "HOME" and set "HOME" .. "/.cache/perigee"
+  if folder and folder:sub(1, 1) ~= "/" then
+    folder = pgee.started .. "/" .. folder
+  end
+  return folder and folder .. "/select.json"
+end
+
+-- A file's choices, { machine = { shape = { kernel =, gain = } } }. What is not as this module writes it is an error.
+local function read(path)
+  local file = json.object(path)
+  if file.format ~= FORMAT or type(file.machines) ~= "table" then
+    error(("'%s' has format %s, expected %d"):format(path, json.describe(file.format), FORMAT), 0)
+  end
+  for machine, shapes in pairs(file.machines) do
+    for shape, choice in pairs(type(shapes) == "table" and shapes or { [""] = shapes }) do
+      if type(choice) ~= "table" or choice.kernel ~= "auto" and choice.kernel ~= "onednn" or type(choice.gain) ~= "number" then
+        error(("'%s': the choice for '%s' of '%s' is not one"):format(path, tostring(shape), tostring(machine)), 0)
+      end
+    end
+  end
+  return file.machines
+end
+
+-- read, or nothing and a warning.
+local function recall(path, warn)
+  if not path or not json.exists(path) then
+    return {}
+  end
+  local ok, result = pcall(read, path)
+  if not ok then
+    warn("kernels are selected anew: " .. result)
+  end
+  return ok and result or {}
+end
+
+-- Puts the choices made for a machine into the file, beside what is there by now. The file is replaced as a whole.
+local function keep(path, machine, made, warn)
+  local machines = recall(path, function() end)
+  machines[machine] = machines[machine] or {}
+  for shape, choice in pairs(made) do
+    machines[machine][shape] = { kernel = choice.kernel, gain = choice.gain }
+  end
+  local there = pgee.stat(path)
+  if there and not there.regular then
+    return warn(("the selected kernels are not kept: '%s' is %s, expected a file"):format(path, there.kind))
+  end
+  pgee.make_folder(path:match "^(.*)/" or ".")
+  local temporary = ("%s.%s"):format(path, tostring(made):match "%w+$")
+  local file, why = io.open(temporary, "wb")
+  local ok = file
+  if file then
+    ok, why = file:write(json.canonical { format = FORMAT, machines = machines }, "\n")
+    if ok then
+      ok, why = file:flush() -- closing a file does not say why it failed
+    end
+    file:close()
+  end
+  if ok then
+    ok, why = os.rename(temporary, path)
+  end
+  if not ok then
+    os.remove(temporary)
+    warn(("the selected kernels are not kept: cannot write '%s': %s"):format(path, tostring(why):gsub("^.-: ", "")))
+  end
+end
+
+---- Timing ------------------------------------------------------------------------------------------------------------
+
+-- Runs one kernel once over all the weights, which have these scales.
+local function runner(weights, scales, x, y, kernel)
+  local all, code = {}, nil
+  for i, w in ipairs(weights) do
+    code, all[i] = operator.args("linear", { x = x, w = w, scale = scales[i], zero = 128, kernel = kernel, y = y })
+  end
+  return function()
+    for i = 1, #all do
+      check(C.pgee_run(code, all[i], nil))
+    end
+  end
+end
+
+--- How many times as fast as ours oneDNN is on `tokens` rows and each of the weights, which have one shape: by the best rounds or
+-- by the median ones, whichever is less, so that a disturbance rarely makes it look faster than it is.
+function selection.time(weights, tokens)
+  local x, y = tensor.new("U8", { tokens, weights[1].K }), tensor.new("F32", { tokens, weights[1].N })
+  local to, stride = x:pointer()
+  ffi.fill(to, tokens * stride, 0x55)
+  local scales = {}
+  for i, w in ipairs(weights) do
+    scales[i] = w.scales
+  end
+  local times = bench.time({ runner(weights, scales, x, y, "auto"), runner(weights, scales, x, y, "onednn") },
+    { rounds = ROUNDS, seconds = 0 })
+  for _, t in ipairs { x, y, unpack(scales) } do
+    t:release()
+  end
+  local ours, theirs = times[1], times[2]
+  return math.min(ours.min / theirs.min, ours.median / theirs.median)
+end
+
+local function fail(name, value, expected)
+  error(("select: %s is %s, expected %s"):format(name, pgee.describe(value), expected), 0)
+end
+
+local function choose(weights, counts, time)
+  local product = 1
+  for _, tokens in ipairs(counts) do
+    local gain = time(weights, tokens)
+    if type(gain) ~= "number" then
+      fail("the result of time", gain, "a number")
+    end
+    product = product * gain
+  end
+  local gain = product ^ (1 / #counts)
+  return { kernel = gain >= selection.GAIN and "onednn" or "auto", gain = gain, from = "timing" }
+end
+
+---- Choices -----------------------------------------------------------------------------------------------------------
+
+local function shape_of(w)
+  return ("%d x %d"):format(w.N, w.K)
+end
+
+-- { shape = weights of it }, and the shapes in order.
+local function by_shape(weights)
+  local groups, order = {}, {}
+  for _, w in ipairs(weights) do
+    local shape = shape_of(w)
+    if not groups[shape] then
+      groups[shape] = {}
+      order[#order + 1] = shape
+    end
+    if #groups[shape] < WEIGHTS then
+      table.insert(groups[shape], w)
+    end
+  end
+  return groups, order
+end
+
+-- Why oneDNN is no candidate for a weight, or nil.
+local function no_candidate(w)
+  return C.pgee_onednn_check(w.handle) ~= C.PGEE_OK and ffi.string(C.pgee_message()) or nil
+end
+
+local KNOWN = { known = true, fresh = true, cache = true, tokens = true, warn = true, time = true }
+
+local MOST = 65536 -- tokens that are timed at once
+
+local function check_tokens(counts)
+  if type(counts) ~= "table" or #counts == 0 then
+    fail("tokens", counts, "a list of token counts")
+  end
+  options.list(counts, "select: tokens: expected a list of token counts")
+  for i, count in ipairs(counts) do
+    if type(count) ~= "number" or count % 1 ~= 0 or count < 1 or count > MOST then
+      fail(("tokens[%d]"):format(i), count, ("an integer from 1 to %d"):format(MOST))
+    end
+  end
+  return counts
+end
+
+--- Chooses for each shape among packed INT8 weights. Options:
+--   known   what run returned before: its shapes are not asked about again, if the machine is the same
+--   fresh   true: times what the file knows, too
+--   cache   the file, false for none. Default: selection.path()
+--   tokens  counts to time. Default: selection.TOKENS
+--   warn    function(text). Default: a line on standard error
+--   time    selection.time, or what stands in for it
+-- Returns { machine =, shapes = { ["N x K"] = { kernel =, gain =, from = "timing", "file" or "check", reason = } } }; reason: why
+-- there is no choice.
+function selection.run(weights, given)
+  given = options.check(given, KNOWN, "select")
+  local warn = given.warn or function(text)
+    io.stderr:write("perigee: ", text, "\n")
+  end
+  if type(warn) ~= "function" then
+    fail("warn", warn, "a function")
+  end
+  if type(given.time) ~= "nil" and type(given.time) ~= "function" then
+    fail("time", given.time, "a function")
+  end
+  local counts = check_tokens(given.tokens or selection.TOKENS)
+  local path = given.cache
+  if path == nil then
+    path = selection.path()
+  elseif path and (type(path) ~= "string" or path == "" or path:find "%z") then
+    fail("cache", path, "the path of a file, or false")
+  end
+  local result = { machine = selection.machine(), shapes = {} }
+  if given.known and given.known.machine == result.machine then
+    for shape, choice in pairs(given.known.shapes) do
+      result.shapes[shape] = choice
+    end
+  end
+  local groups, order = by_shape(weights)
+  local filed, made = nil, {}
+  for _, shape in ipairs(order) do
+    local reason = not result.shapes[shape] and no_candidate(groups[shape][1])
+    if reason then
+      result.shapes[shape] = { kernel = "auto", from = "check", reason = reason }
+    elseif not result.shapes[shape] then
+      filed = filed or path and not given.fresh and recall(path, warn)[result.machine] or {}
+      local old = filed[shape]
+      made[shape] = not old and choose(groups[shape], counts, given.time or selection.time) or nil
+      result.shapes[shape] = made[shape] or { kernel = old.kernel, gain = old.gain, from = "file" }
+    end
+  end
+  if path and next(made) then
+    keep(path, result.machine, made, warn)
+  end
+  return result
+end
+
+--- For a model's select: the same for the INT8 linears of a lowered graph, timed anew unless `given` says otherwise.
+function selection.anew(lowered, given)
+  local chosen = { fresh = true }
+  for key, value in pairs(options.check(given, KNOWN, "select")) do
+    chosen[key] = value
+  end
+  local weights = {}
+  for _, linear in ipairs(lowered.linears) do
+    weights[#weights + 1] = linear.args.w.dtype == "s8" and linear.args.w or nil
+  end
+  return selection.run(weights, chosen)
+end
+
+--- The packed INT8 weights of a graph.
+function selection.weights(graph)
+  local list = {}
+  for _, node in ipairs(graph.nodes) do
+    list[#list + 1] = node.packed
+  end
+  return list
+end
+
+--- The graph with the kernel that run chose on each INT8 linear.
+function selection.pass(graph, choices)
+  return graph:rewrite(function(_, node)
+    if node.packed then
+      node.kernel = choices.shapes[shape_of(node.packed)].kernel
+    end
+  end)
+end
+
+return selection

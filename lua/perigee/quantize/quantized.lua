@@ -1,0 +1,398 @@
+--- Quantized: an INT8 model. It is a function of the checkpoint, the statistics and the settings, kept up linear by linear: new
+-- settings recompute only what depends on what changed.
+local attention = require "perigee.graph.passes.attention"
+local Change = require "perigee.quantize.change"
+local Encoder = require "perigee.run.encoder"
+local gather = require "perigee.graph.passes.gather"
+local lower = require "perigee.graph.passes.lower"
+local measure = require "perigee.quantize.measure"
+local Memo = require "perigee.quantize.memo"
+local options = require "perigee.options"
+local patterns = require "perigee.base.patterns"
+local pgee = require "perigee.ffi"
+local place = require "perigee.graph.passes.place"
+local plot = require "perigee.show.plot"
+local quantize = require "perigee.graph.passes.quantize"
+local recipe = require "perigee.quantize.recipe"
+local save = require "perigee.artifact.save"
+local report = require "perigee.run.report"
+local Runner = require "perigee.run.runner"
+local selection = require "perigee.graph.passes.select"
+local settings = require "perigee.quantize.settings"
+local smooth = require "perigee.graph.passes.smooth"
+local sweep = require "perigee.quantize.sweep"
+local raise = pgee.raise
+
+local Quantized = Encoder.extend {}
+
+-- Fields of the model that a quantized one has, too.
+local OF_MODEL = { dir = true, config = true, limit = true, task = true, positions = true, vocabulary = true }
+
+-- What a model is made of stands below this key, so that every assignment to a name goes to __newindex: q.stats = other is an
+-- error, as that of any name that is no setting.
+local OWN = {}
+
+local function object(own)
+  return setmetatable({ [OWN] = own }, Quantized)
+end
+
+-- q.alpha reads a setting; q.alpha = 0.8 sets it.
+function Quantized.__index(q, key)
+  local own = rawget(q, OWN)
+  if OF_MODEL[key] then
+    return own.model[key]
+  end
+  local value = own[key]
+  if value == nil then
+    value = Quantized[key]
+  end
+  if value == nil then
+    value = own.settings[key]
+  end
+  return value
+end
+
+-- What __index knows besides methods, for whoever lists names.
+function Quantized.__names()
+  return { OF_MODEL, settings.new().values }
+end
+
+-- What a prompt shows after q.alpha = 0.8.
+function Quantized.__changed(q)
+  return q[OWN].last
+end
+
+local change
+
+function Quantized.__newindex(q, key, value)
+  raise(change, q, settings.with, { [key] = value }, 0)
+end
+
+-- From a graph to INT8: each pass takes a graph and returns one.
+local function to_int8(q, graph, memo)
+  graph = gather.pass(place(graph, q.settings), q.settings)
+  graph = smooth.pass(graph, q.stats, q.settings, memo)
+  graph = quantize.pass(graph, q.stats, q.settings, memo)
+  return attention.pass(graph, q.stats, q.settings, memo)
+end
+
+--- From a graph to a plan.
+function Quantized:lower(graph)
+  graph = to_int8(self, graph, self.memo)
+  self[OWN].choices = selection.run(selection.weights(graph), { known = self.choices })
+  return lower.pass(selection.pass(graph, self.choices), { memo = self.memo })
+end
+
+-- New runners of the heads, by the settings in force; all or none.
+local function make_runners(q, heads)
+  local runners = {}
+  local ok, failure = pcall(function()
+    for head in pairs(heads) do
+      runners[head] = Runner.new(q:lower(q.model:graph(head)), q.model.budget)
+    end
+  end)
+  if not ok then
+    for _, runner in pairs(runners) do
+      runner:release()
+    end
+    error(failure, 0)
+  end
+  return runners
+end
+
+local function no_smoothing(alpha)
+  error(("quantize: alpha is %g, but smoothing needs statistics: give stats = model:calibrate(texts), or leave alpha out"):format(
+    alpha), 0)
+end
+
+-- Without statistics, static activations and an alpha are an error for any site that is not skipped. The default alpha is no
+-- error.
+local function check_statistics(q, new)
+  for _, site in ipairs(q.stats and {} or measure.sites(q)) do
+    local own = settings.of(new, site)
+    if own.activations == "static" and not own.skip then
+      error("quantize: static activations need statistics: stats = model:calibrate(texts)", 0)
+    elseif own.alpha and own.alpha ~= settings.ALPHA[own.activations] and not own.skip then
+      no_smoothing(own.alpha)
+    end
+  end
+end
+
+-- Brings everything in line with new settings. If that fails, the old ones stay in force and nothing else has changed.
+local function apply(q, new, heads)
+  check_statistics(q, new)
+  local before = q.settings
+  q[OWN].settings = new
+  local ok, result = pcall(q.memo.renew, q.memo, function()
+    return make_runners(q, heads)
+  end)
+  if not ok then
+    q[OWN].settings = before
+    error(result, 0)
+  end
+  q:release_runners()
+  q[OWN].runners = result
+end
+
+local HISTORY = 100 -- settings to go back to
+
+local function remember(q, before)
+  table.insert(q.history, before)
+  if #q.history > HISTORY then
+    table.remove(q.history, 1)
+  end
+end
+
+-- New settings in force, made by make(settings, ...); returns what changed.
+local function put(q, make, ...)
+  local before, began = q.settings, pgee.C.pgee_seconds()
+  apply(q, make(before, ...), q.runners)
+  q[OWN].last = Change.new { models = { q, q }, settings = { before, q.settings }, seconds = pgee.C.pgee_seconds() - began }
+  return q.last
+end
+
+-- The same, to be taken back.
+function change(q, ...)
+  local before = q.settings
+  local record = put(q, ...)
+  if tostring(q.settings) ~= tostring(before) then
+    remember(q, before)
+  end
+  return record
+end
+
+-- Linears that a pattern did not name though it named another of their site.
+local function not_named(pattern, found)
+  local match, list = patterns.matcher(pattern), {}
+  for _, site in ipairs(found) do
+    for _, linear in ipairs(match(site.name) and {} or site.linears) do
+      list[#list + 1] = not match(linear) and linear or nil
+    end
+  end
+  return list
+end
+
+local function set(q, pattern, changes)
+  options.method(q, "set")
+  if changes == nil then
+    if type(pattern) ~= "table" then
+      error(("set: expected a table of settings, got %s"):format(pgee.describe(pattern)), 0)
+    end
+    return change(q, settings.with, pattern, 0)
+  end
+  local found = patterns.find(pattern, measure.sites(q))
+  local record = change(q, settings.at, found, changes, 0)
+  record.moved = not_named(pattern, found)
+  return record
+end
+
+--- q:set { alpha = 0.8 }: changes settings for the whole model, the sites' own values of them included.
+-- q:set("encoder.layer.3.*", { alpha = 0.85 }): changes those of the sites that a name or a pattern matches: activations,
+-- symmetric, per, weights, alpha, skip, observer. What does not depend on a change stays; an error leaves the model as it was.
+-- Returns what changed: quantize/change.lua says what that has.
+function Quantized:set(pattern, changes)
+  local record = raise(set, self, pattern, changes)
+  return record
+end
+
+local function undo(q)
+  options.method(q, "undo")
+  local before = q.history[#q.history]
+  if not before then
+    error("undo: nothing has been changed", 0)
+  end
+  local record = put(q, function() return before end)
+  table.remove(q.history)
+  return record
+end
+
+--- q:undo(): takes the last change back; again, the one before it, up to a hundred. Returns what changed.
+function Quantized:undo()
+  local record = raise(undo, self)
+  return record
+end
+
+local function diff(q, other)
+  options.method(q, "diff")
+  local of = getmetatable(other) == Quantized and other or q
+  if type(other) ~= "table" then
+    error(("diff: expected a quantized model, settings, or a table of settings, got %s"):format(pgee.describe(other)), 0)
+  elseif of == q and other ~= q then
+    other = { settings = settings.is(other) and other or settings.new(other, 0) }
+    settings.check_patterns(other.settings, measure.sites(q))
+  elseif table.concat(patterns.names(measure.sites(of)), " ") ~= table.concat(patterns.names(measure.sites(q)), " ") then
+    error("diff: the other model has other sites", 0)
+  end
+  return Change.new { models = { q, of }, settings = { q.settings, other.settings }, names = { "this", "other" } }
+end
+
+--- q:diff(other): what other settings have different, and each site's SQNR by both. other: a quantized model of the same shape,
+-- what q:settings() returned, or a table of settings.
+function Quantized:diff(other)
+  local record = raise(diff, self, other)
+  return record
+end
+
+--- q:recipe(): Lua text that makes this model again, bit for bit. It returns the model. See quantize/recipe.lua.
+function Quantized:recipe()
+  raise(options.method, self, "recipe")
+  return recipe(self)
+end
+
+--- q:save(path, { tokenizer = true }): writes the model to one file, which perigee.open answers from. A file that is there is
+-- replaced once the new one is complete; the model stays as it is. A tokenizer that cannot be used is an error unless it is left
+-- out: false. See artifact/save.lua.
+function Quantized:save(path, given)
+  raise(options.method, self, "save")
+  raise(save, path, {
+    model = self.model, settings = self.settings, calibration = self.calibration, memo = self.memo:aside(), options = given,
+    lower = function(graph, how)
+      return lower.pass(to_int8(self, graph, how.memo), how)
+    end,
+  })
+end
+
+---- How good it is ----------------------------------------------------------------------------------------------------
+
+--- q:sqnr(): how much of the signal the output keeps, in dB: the last hidden states over the texts that calibration kept (16 at
+-- most), INT8 against FP32. q:sqnr(pattern): { site = dB } from the calibration sample, which takes no run.
+function Quantized:sqnr(pattern)
+  raise(options.method, self, "sqnr")
+  if pattern == nil then
+    local db = raise(measure.output, self)
+    return db
+  end
+  local map = {}
+  for _, site in ipairs(raise(patterns.find, pattern, measure.sites(self))) do
+    map[site.name] = raise(measure.site, self, site, { self.settings })[1]
+  end
+  return map
+end
+
+-- Another model from the same statistics, which is released afterwards: by each settings of a list, told(i, dB of its output).
+local function try_each(q, list, told)
+  local probe = object {
+    model = q.model, stats = q.stats, settings = q.settings, memo = Memo.new(), runners = {}, choices = q.choices, history = {},
+    measured = q.measured,
+  }
+  local ok, failure = pcall(function()
+    for i, chosen in ipairs(list) do
+      apply(probe, chosen, { hidden = true })
+      told(i, measure.output(probe))
+    end
+  end)
+  probe:release()
+  if not ok then
+    error(failure, 0)
+  end
+end
+
+--- q:sweep { alpha = { from, to, step }, sites = pattern, output = false }: SQNR of each site and of the output over a range of
+-- alphas, as a table that prints itself and has curves. The model stays as it is. See quantize/sweep.lua.
+function Quantized:sweep(given)
+  raise(options.method, self, "sweep")
+  local result = raise(sweep.run, self, function(list, told) try_each(self, list, told) end, given)
+  return result
+end
+
+-- The largest magnitude of each channel, divided by factors or not: a list.
+local function magnitudes(seen, factors, K)
+  local min, max, s, list = seen.min:numbers(K), seen.max:numbers(K), factors and factors:numbers(K), {}
+  for k = 0, K - 1 do
+    list[k + 1] = math.max(-min[k], max[k]) / (s and s[k] or 1)
+  end
+  return list
+end
+
+local function plot_site(q, pattern)
+  options.method(q, "plot")
+  if not q.stats then
+    error("plot: there are no statistics", 0)
+  end
+  local found = patterns.find(pattern, measure.sites(q))
+  if #found > 1 then
+    error(("plot: %q matches %d sites, from %s to %s; one is plotted at a time"):format(pattern, #found, found[1].name,
+      found[#found].name), 0)
+  end
+  local site, memo = found[1], q.memo:aside()
+  local seen, own, parts = q.stats:site(site), settings.of(q.settings, site), nil
+  for of, list in pairs(smooth.parts(q.model:graph "hidden")) do
+    parts = of.name == site.name and list or parts
+  end
+  local alpha, factors = smooth.values(site, parts, not own.skip and q.stats, own, memo)
+  local before, after = magnitudes(seen, nil, site.width), factors and magnitudes(seen, factors, site.width) or nil
+  memo:release()
+  return plot.ranges(before, after, {
+    title = ("%s, %s"):format(site.name, alpha and ("alpha %g"):format(alpha) or "not smoothed"),
+  })
+end
+
+--- q:plot(site): the largest magnitude of each channel of a site, before and after smoothing, drawn in the terminal. site: its
+-- name, one of its linears', or a pattern that matches no other.
+function Quantized:plot(pattern)
+  local drawing = raise(plot_site, self, pattern)
+  return drawing
+end
+
+---- Its kernels -------------------------------------------------------------------------------------------------------
+
+local function select_kernels(q, given)
+  options.method(q, "select")
+  q[OWN].choices = selection.anew(q:runner(q.model.task).lowered, given)
+  apply(q, q.settings, q.runners)
+  return q.choices
+end
+
+--- q:select(options): times the kernels of its linears anew, whatever is remembered, and uses what is faster; the bits stay. The
+-- options are those of graph/passes/select.lua's run. Returns what it chose.
+function Quantized:select(given)
+  local choices = raise(select_kernels, self, given)
+  return choices
+end
+
+--- What runs each linear and how well it is quantized, as a table that prints itself.
+function Quantized:explain()
+  raise(options.method, self, "explain")
+  return report.explain(self)
+end
+
+--- Frees everything that the model holds. It is made again, from the statistics, when it is needed.
+function Quantized:release()
+  raise(options.method, self, "release")
+  self:release_runners()
+  self.memo:release()
+end
+
+function Quantized:__tostring()
+  return ("%s: %s, INT8, settings %s"):format(self.model.dir, self.model.config.model_type, tostring(self.settings))
+end
+
+local quantized = {}
+
+--- For Model:quantize. given: settings, and stats, what model:calibrate returned; without it only dynamic activations are
+-- possible, and nothing is smoothed.
+function quantized.new(model, given)
+  if type(given) ~= "table" then
+    error("quantize: expected a table of settings, got " .. pgee.describe(given), 0)
+  end
+  local chosen = {}
+  for key, value in pairs(given) do
+    chosen[key] = value
+  end
+  local stats = chosen.stats
+  chosen.stats = nil
+  local new = settings.new(chosen, 0)
+  if type(stats) ~= "nil" and (type(stats) ~= "table" or type(stats.site) ~= "function") then
+    error("quantize: stats is " .. pgee.describe(stats) .. ", expected what model:calibrate returns", 0)
+  elseif stats == nil and new.activations ~= "static" and type(chosen.alpha) == "number" then
+    no_smoothing(chosen.alpha)
+  end
+  local q = object {
+    model = model, stats = stats, settings = new, memo = Memo.new(), runners = {}, choices = {}, history = {}, measured = {},
+    calibration = stats and stats.digest and stats:digest() or nil,
+  }
+  apply(q, new, { [model.task] = true })
+  return q
+end
+
+return quantized

@@ -1,0 +1,59 @@
+--- Recipe: Lua text that makes a quantized model again, bit for bit, in a process of its own.
+--
+-- The texts of calibration are read again where they came from: a file, if it was perigee.lines that calibrate was given. Else
+-- the recipe takes them as its argument: loadstring(text)(texts). Either way it checks that they are as many as they were, in
+-- texts and in tokens.
+local find = require "perigee.find"
+local pgee = require "perigee.ffi"
+local random = require "perigee.checkpoint.random"
+local settings = require "perigee.quantize.settings"
+
+local function literal(options)
+  local items = {}
+  for _, key in ipairs { "max_tokens", "budget", "kernel", "samples", "rows" } do
+    if options[key] ~= nil then
+      items[#items + 1] = ("%s = %s"):format(key, type(options[key]) == "string" and ("%q"):format(options[key]) or options[key])
+    end
+  end
+  return #items > 0 and (", { %s }"):format(table.concat(items, ", ")) or ""
+end
+
+local function model_text(model)
+  local shape = random.is(model.checkpoint) and model.dir:match "^random (.*)$"
+  local what = shape and ('require("perigee.checkpoint.random").checkpoint %q'):format(shape)
+    or ("%q"):format(pgee.absolute(model.dir))
+  return ("local model = perigee.load(%s%s)"):format(what, literal(model.given))
+end
+
+local function stats_text(stats)
+  local source = stats.source
+  local texts = source.path and ("perigee.lines %q"):format(source.path)
+    or ('assert((...), "give the recipe the %d texts to calibrate on")'):format(stats.texts)
+  return ('local stats = model:calibrate(%s%s)\nassert(stats.texts == %d and stats.tokens == %d, "these are not the texts that '
+    .. 'calibration had")'):format(texts, literal(source), stats.texts, stats.tokens)
+end
+
+-- One line for each setting that is not at its default.
+local function settings_text(chosen, has_stats)
+  local default = settings.new { activations = chosen.activations }
+  local lines = { has_stats and "  stats = stats," or nil }
+  for _, key in ipairs(settings.KEYS) do
+    local value = settings.literal(chosen, key)
+    if key == "activations" or value ~= settings.literal(default, key) then
+      lines[#lines + 1] = ("  %s = %s,"):format(key, value)
+    end
+  end
+  return "local q = model:quantize {\n" .. table.concat(lines, "\n") .. "\n}"
+end
+
+return function(q)
+  local parts = {
+    ("dofile %q"):format(find.path "perigee.find"),
+    'local perigee = require "perigee"',
+    model_text(q.model),
+    q.stats and stats_text(q.stats) or nil,
+  }
+  parts[#parts + 1] = settings_text(q.settings, q.stats ~= nil)
+  parts[#parts + 1] = "return q"
+  return table.concat(parts, "\n") .. "\n"
+end

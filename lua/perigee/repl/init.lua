@@ -1,0 +1,226 @@
+--- Repl: a prompt at which Lua is typed and its values are shown. recipes/repl.lua runs it.
+--
+--   require("perigee.repl").run { setup = { 'perigee = require "perigee"', ... } }
+--
+-- What is typed is tried as an expression first, so that `q.alpha` shows its value. It may go on for several lines.
+local completion = require "perigee.repl.complete"
+local docs = require "perigee.repl.docs"
+local input = require "perigee.repl.input"
+local pgee = require "perigee.ffi"
+local show = require "perigee.repl.show"
+local sittings = require "perigee.repl.sitting"
+local terminal = require "perigee.show.terminal"
+
+local repl = {}
+
+local HELP = [[
+What is typed is Lua: an expression shows its value, a statement runs. It goes on to the next line until it is complete.
+
+  EXPRESSION;      the value is not shown
+  _                the value before this one
+  ? NAME           what is known of it: ? q:set, ? perigee.tensor, ? alpha, ? pgee_smooth
+  TAB              completes names, methods, settings, sites and linears inside quotes, files
+  :save FILE       writes what was entered as a script that does it again; :save! replaces a file
+  :help            this
+  :quit, Ctrl-D    the end
+  Ctrl-C           stops what is running, or forgets the line
+]]
+
+---- Saying things -----------------------------------------------------------------------------------------------------
+
+local function complain(text)
+  io.stdout:flush()
+  io.stderr:write(terminal.paint("error: ", "red", terminal.colours(2)), text, "\n")
+end
+
+-- After ^C and perhaps half a progress bar.
+local function say_interrupted(text)
+  io.stderr:write("\n", text, "\n")
+end
+
+local function say_values(result)
+  if not result.hidden then
+    show.print(unpack(result, 1, result.n))
+  end
+end
+
+---- Commands ----------------------------------------------------------------------------------------------------------
+
+local commands = {}
+
+function commands.help(state, argument)
+  if argument ~= "" then
+    return commands["?"](state, argument)
+  end
+  io.write(HELP)
+  return true
+end
+
+commands["?"] = function(state, argument)
+  if argument == "" then
+    return commands.help(state, "")
+  end
+  local text, near = docs.find(argument, state.sitting)
+  if not text then
+    return false, ("nothing is known of %s%s"):format(argument, near and (" (did you mean %s?)"):format(near) or "")
+  end
+  io.write(text, "\n")
+  return true
+end
+
+local function save(replace)
+  return function(state, path)
+    if path == "" then
+      return false, "save to which file? :save FILE"
+    end
+    local ok, message = state.sitting:save(path, replace)
+    if not ok then
+      return false, message
+    end
+    io.write(("%d entries in %s\n"):format(#state.sitting.entries, path))
+    return true
+  end
+end
+
+commands.save, commands["save!"] = save(false), save(true)
+
+function commands.quit(state)
+  state.done = true
+  return true
+end
+
+-- Runs a line that begins with ':' or '?'.
+local function command(state, line)
+  local name, argument = line:match "^%s*:(%S*)%s*(.-)%s*$"
+  if not name then
+    name, argument = "?", line:match "^%s*%?%s*(.-)%s*$"
+  end
+  if not commands[name] then
+    return false, (":%s is none of :help, :quit, :save"):format(name)
+  end
+  local ran, ok, message = pcall(commands[name], state, argument)
+  return ran and ok, ran and message or ok
+end
+
+---- Lines -------------------------------------------------------------------------------------------------------------
+
+-- Runs a complete text and says what came of it; of an error, in which line it is unless without_place.
+local function run(state, text, without_place)
+  local result = state.sitting:run(text)
+  if result.ok == nil then
+    return nil
+  elseif result.ok then
+    say_values(result)
+  elseif result.interrupted then
+    say_interrupted(result[1])
+  else
+    complain(without_place and result[1]:gsub("^stdin:%d+: ", "") or result[1])
+  end
+  return result.ok, result.interrupted
+end
+
+-- A text of one or more lines: true or false, whether it ran; nil at the end of the input.
+local function entry(state)
+  local lines = {}
+  while true do
+    local line = state.input:read(state.prompts[#lines == 0 and 1 or 2])
+    if line == false then
+      return true
+    elseif line == nil then
+      if #lines > 0 then
+        complain(("stdin:%d: the input ends where `%s` is not complete"):format(state.sitting.line, lines[1]))
+        return false
+      end
+      return nil
+    end
+    if #lines == 0 and line:find "^%s*[:?]" and not line:find "^%s*::" then
+      local ok, message = command(state, line)
+      state.sitting.line = state.sitting.line + 1
+      if not ok then
+        complain(message)
+      end
+      return ok
+    end
+    lines[#lines + 1] = line
+    local ok = run(state, table.concat(lines, "\n"))
+    if ok ~= nil then
+      return ok
+    end
+  end
+end
+
+local function setup(state, lines)
+  for _, line in ipairs(lines) do
+    if state.interactive then
+      io.write(state.shown_prompt, line, "\n")
+      io.flush()
+    end
+    local ok, interrupted = run(state, line, true)
+    if interrupted and state.interactive then
+      break -- the prompt has what was made so far
+    elseif not ok then
+      return false
+    end
+  end
+  state.sitting.line = 1
+  return true
+end
+
+local function loop(state)
+  while not state.done do
+    local ok = entry(state)
+    if ok == nil then
+      return 0
+    elseif not ok then
+      state.input:forget()
+      if not state.interactive then
+        return 1
+      end
+    end
+    local flushed, why = io.flush()
+    if not flushed then
+      error("what is printed cannot be written: " .. why, 0)
+    end
+  end
+  return 0
+end
+
+---- Running -----------------------------------------------------------------------------------------------------------
+
+--- Reads and runs until the input ends; returns the status to exit with.
+--   setup   lines that are run first, and are part of what :save writes; if one fails, nothing else runs
+--   ready   called with the environment of what is typed, once the lines of setup have run
+--   banner  what an interactive sitting begins with
+-- Standard input that is no terminal is run without prompts, up to the first error, which makes the status 1.
+function repl.run(given)
+  local interactive = pgee.terminal(0)
+  local colours = terminal.colours(1)
+  local state = {
+    interactive = interactive, sitting = sittings.new(interactive), shown_prompt = terminal.paint("> ", "bold", colours),
+    prompts = { input.prompt("> ", "bold", colours), input.prompt(">> ", "bold", colours) },
+  }
+  local missing
+  state.input, missing = input.open(function(text, files)
+    return completion.find(text, state.sitting, files)
+  end)
+  local restore = interactive and pgee.catch_interrupts() or function() end
+  if interactive then
+    io.write(given.banner or "", missing and missing .. "\n" or "")
+  end
+  local ok, status = pcall(function()
+    if not setup(state, given.setup or {}) then
+      return 1
+    elseif given.ready then
+      given.ready(state.sitting.env)
+    end
+    return loop(state)
+  end)
+  state.input:close()
+  restore()
+  if not ok then
+    error(status, 0)
+  end
+  return status
+end
+
+return repl

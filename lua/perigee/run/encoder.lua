@@ -1,0 +1,238 @@
+--- Encoder: what the FP32 model and a quantized one have in common: every task, over runners made on first use.
+--
+-- A class that takes this as its base has `model` (the FP32 model), and lower(graph): its own way from a graph with its sites
+-- found to { plan =, outputs = }.
+local inputs = require "perigee.run.inputs"
+local options = require "perigee.options"
+local packed = require "perigee.packed"
+local Runner = require "perigee.run.runner"
+local tensor = require "perigee.tensor"
+local ffi = require "ffi"
+local pgee = require "perigee.ffi"
+local C, raise = pgee.C, pgee.raise
+
+local Encoder = {}
+
+-- The modules of the tasks, loaded when they are first run: a process that opens an artifact runs one.
+local tasks = setmetatable({}, {
+  __index = function(self, name)
+    self[name] = require("perigee.tasks." .. name)
+    return self[name]
+  end,
+})
+
+--- The runner of one of the model's heads: "hidden", "layers", or a task's.
+function Encoder:runner(head)
+  local runner = self.runners[head]
+  if not runner then
+    runner = Runner.new(self:lower(self.model:graph(head)), self.model.budget)
+    self.runners[head] = runner
+  end
+  return runner
+end
+
+--- Forgets the runners and frees what they hold; the next call makes them again.
+function Encoder:release_runners()
+  for head, runner in pairs(self.runners) do
+    self.runners[head] = nil
+    runner:release()
+  end
+end
+
+--- Copies rows of one tensor to another's from row `at` on (from 0).
+local function put(target, at, source)
+  if #source > 0 then
+    local to, stride = target:pointer()
+    local from = source:pointer()
+    ffi.copy(to + at * stride, from, #source * stride * 4)
+  end
+end
+
+-- Rows of a head's output, by what they count.
+local ROWS = { tokens = "T", sequences = "n", marked = "R" }
+
+--- Runs a head over a batch of run/inputs.lua and gathers its outputs, each a new tensor of all rows: { name = tensor }.
+function Encoder:run(head, batch)
+  local runner = self:runner(head)
+  local gathered, at = {}, {}
+  for name, buffer in pairs(runner.outputs) do
+    gathered[name], at[name] = tensor.new("F32", { batch[ROWS[buffer.rows]], buffer.width }), 0
+  end
+  runner:run(batch, function(output)
+    for name in pairs(runner.outputs) do
+      local rows = output(name)
+      put(gathered[name], at[name], rows)
+      at[name] = at[name] + #rows
+      rows:release()
+    end
+  end)
+  return gathered
+end
+
+--- The same over inputs; opts: how they become a batch (run/inputs.lua). Returns { name = tensor } and the batch, which says
+-- where each input's tokens begin (batch.starts), and what was truncated.
+function Encoder:gather(head, given, what, opts)
+  local batch = inputs.batch(self.model, given, what, opts)
+  return self:run(head, batch), batch
+end
+
+-- The options of the methods that run no task: hidden, layers and tokens.
+local CUT = { truncation_side = inputs.OPTIONS.truncation_side }
+
+--- model:hidden(inputs, options): the last hidden states, F32 [T][H]: the tokens of all inputs, one input after another, without
+-- padding. Second result: the batch; input i has rows batch.starts[i - 1] + 1 to batch.starts[i], and batch.truncated lists
+-- inputs that were cut. Options: truncation_side, where a long text is cut off: "right" (its end) or "left"; by default as the
+-- tokenizer's files say.
+function Encoder:hidden(given, opts)
+  raise(options.method, self, "hidden")
+  local read = raise(options.read, opts, CUT, "hidden")
+  local gathered, batch = raise(self.gather, self, "hidden", given, "hidden", read)
+  return gathered.hidden, batch
+end
+
+--- model:layers(inputs, options): the hidden states of every layer, a list of tensors [T][H]: the embeddings first, then the
+-- layers' outputs. Second result: the batch. Options: truncation_side, as of hidden.
+function Encoder:layers(given, opts)
+  raise(options.method, self, "layers")
+  local read = raise(options.read, opts, CUT, "layers")
+  local gathered, batch = raise(self.gather, self, "layers", given, "layers", read)
+  local layers = {}
+  repeat
+    layers[#layers + 1] = gathered["layer " .. #layers]
+  until not gathered["layer " .. #layers]
+  return layers, batch
+end
+
+--- model:embed(inputs, options): one vector for each input, pooled and scaled as the checkpoint says: a tensor F32 [n][H], or [H]
+-- of one input. Second result: the batch. Options: prompt, tables, dimensions, long; see tasks/embed.lua.
+function Encoder:embed(given, opts)
+  local answer, batch = raise(tasks.embed.run, self, given, opts)
+  return answer, batch
+end
+
+--- model:classify(inputs, options): what each input is, by the checkpoint's head: { label =, score =, scores = { label = p },
+-- logits = { } }, or a list of these. A regression's value is its score. Second result: the batch. Options: apply, top_k,
+-- threshold, long; see tasks/classify.lua.
+function Encoder:classify(given, opts)
+  local answer, batch = raise(tasks.classify.run, self, given, opts)
+  return answer, batch
+end
+
+--- model:zeroshot(texts, { labels = { ... } }): labels that the checkpoint was not trained on: { labels = best first, scores = }
+-- for a text, or a list of these. Second result: the batch. Options: labels, template, multi, top_k, long; see
+-- tasks/zeroshot.lua.
+function Encoder:zeroshot(texts, opts)
+  local answer, batch = raise(tasks.zeroshot.run, self, texts, opts)
+  return answer, batch
+end
+
+--- model:rerank(query, documents, options): documents by how well they answer a query: a list of { index =, score =, logit =,
+-- text = }, best first. Second result: the batch. Options: top_k, long; see tasks/rerank.lua.
+function Encoder:rerank(query, documents, opts)
+  local answer, batch = raise(tasks.rerank.run, self, query, documents, opts)
+  return answer, batch
+end
+
+--- model:qa({ question =, context = }, options): the answer to a question in a context: { answer =, score =, start =, end =,
+-- first =, last =, first_byte =, last_byte =, logits = }, or a list of these. Second result: the batch. Options: top_k, tokens,
+-- stride, longest, no_answer, whole_words, by, long; see tasks/qa.lua.
+function Encoder:qa(given, opts)
+  local answer, batch = raise(tasks.qa.run, self, given, opts)
+  return answer, batch
+end
+
+--- model:ner(texts, options): the entities in a text: a list of { label =, score =, text =, start =, end =, first =, last =,
+-- first_byte =, last_byte = }, or a list of these lists for a list of texts. If an input is { words = { ... } }, its answer is
+-- one tag for each word. Second result: the batch. Options: aggregation, ignore_labels, threshold, long; see tasks/ner.lua.
+function Encoder:ner(given, opts)
+  local answer, batch = raise(tasks.ner.run, self, given, opts)
+  return answer, batch
+end
+
+--- model:fill(texts, options): what the masks in a text may stand for: for each mask a list of { token =, piece =, score =, text
+-- = }, best first; or a list of these. Second result: the batch. Options: top_k, targets, long; see tasks/fill.lua.
+function Encoder:fill(given, opts)
+  local answer, batch = raise(tasks.fill.run, self, given, opts)
+  return answer, batch
+end
+
+--- An iterator over rows of an iterator or a list and the answers to them, in order: for row, answer, failure, dropped in
+-- m:stream(rows, { task =, field =, ... }) do. See run/stream.lua.
+function Encoder:stream(rows, given)
+  local iterator = raise(require("perigee.run.stream").new, self, rows, given)
+  return iterator
+end
+
+--- What cuts texts into tokens.
+function Encoder:tokenizer()
+  raise(options.method, self, "tokenizer")
+  local own = raise(self.model.tokenizer, self.model)
+  return own
+end
+
+--- model:tokens(text, pair, options): how a text, or a pair, is cut into tokens: { ids =, types =, pieces =, offsets =, dropped =
+-- how many the limit cut off }. pair: nil for none. Options: truncation_side, as of hidden.
+function Encoder:tokens(text, pair, opts)
+  raise(options.method, self, "tokens")
+  local read = raise(options.read, opts, CUT, "tokens")
+  local own = raise(self.model.tokenizer, self.model)
+  local encoded = raise(own.encode, own, text, pair, { max_tokens = self.model.limit, truncation_side = read.truncation_side })
+  encoded.pieces = {}
+  for i, id in ipairs(encoded.ids) do
+    encoded.pieces[i] = own:piece(id)
+  end
+  return encoded
+end
+
+--- For modules: runs the heads that were made so far on one token, with memory for an input of the most tokens. An error is about
+-- the process (the ISA, threads, memory) or the model, not about an input.
+function Encoder:probe()
+  local batch = inputs.batch(self.model, { { ids = { 0 } } }, "probe")
+  for _, runner in pairs(self.runners) do
+    runner:reserve(self.model.limit)
+    runner:run(batch, function() end)
+  end
+end
+
+local function bytes_of(t)
+  local bytes = C.pgee_dtype_bytes(C.pgee_tensor_dtype(tensor.handle(t)))
+  for _, n in ipairs(t.shape) do
+    bytes = bytes * n
+  end
+  return bytes
+end
+
+--- Bytes held: { weights = packed weights, tables = of embeddings, which are mapped from the file, workspace = of the runners }.
+-- With the setting pages = "huge" also huge: of this process's weights, what the kernel gave in huge pages.
+function Encoder:memory()
+  raise(options.method, self, "memory")
+  local sums, seen = { weights = 0, tables = 0, workspace = 0 }, {}
+  local function add(what, key, bytes)
+    sums[what], seen[key] = sums[what] + (seen[key] and 0 or bytes), true
+  end
+  for _, runner in pairs(self.runners) do
+    sums.workspace = sums.workspace + runner:bytes()
+    for _, linear in ipairs(runner.lowered.linears) do
+      add("weights", linear.args.w, linear.args.w.bytes)
+    end
+    for _, embed in ipairs(runner.lowered.embeds) do
+      for _, name in ipairs { "word", "position", "type" } do
+        local t = embed[name]
+        if t then
+          add("tables", tostring(t:pointer()), bytes_of(t))
+        end
+      end
+    end
+  end
+  local huge = self.settings and self.settings.pages == "huge"
+  sums.huge = huge and select(2, packed.huge_pages()) or nil
+  return sums
+end
+
+--- A class with these methods and `base`'s.
+function Encoder.extend(class)
+  class.__index = class
+  return setmetatable(class, { __index = Encoder })
+end
+
+return Encoder

@@ -1,0 +1,210 @@
+--- Report: what a model runs, linear by linear, as rows that can be read and a table that prints itself.
+local ffi = require "ffi"
+local linear = require "perigee.linear"
+local measure = require "perigee.quantize.measure"
+local packed = require "perigee.packed"
+local pgee = require "perigee.ffi"
+local terminal = require "perigee.show.terminal"
+local C, check = pgee.C, pgee.check
+
+local report = {}
+
+local Report = {}
+Report.__index = Report
+
+---- Rows --------------------------------------------------------------------------------------------------------------
+
+local TOKENS = 128 -- that a kernel is named for
+
+local function row_of(entry, encoder)
+  local node = entry.node
+  local linears = {}
+  for i, part in ipairs(node.parts) do
+    linears[i] = part.name
+  end
+  local quantizer = entry.quantize
+  local sqnr = node.precision == "int8" and measure.site(encoder, node.site, { encoder.settings })[1] or nil
+  return {
+    name = #linears == 1 and linears[1] or node.site.name, linears = linears, N = node.width, K = node.inputs[1].width,
+    precision = node.precision,
+    kernel = linear.kernel(entry.args.w, node.rows == "tokens" and TOKENS or 1, entry.args.kernel),
+    alpha = node.alpha or nil, scale = quantizer and quantizer.scale, zero = quantizer and quantizer.zero,
+    mode = quantizer and quantizer.mode, sqnr = sqnr, bytes = entry.args.w.bytes,
+  }
+end
+
+-- An attention: its scales are those of queries times keys and of values, least and largest over the heads.
+local function attention_row(node)
+  local row = {
+    name = node.name, heads = node.heads, D = node.width / node.heads, precision = node.precision or "f32", sqnr = node.sqnr,
+  }
+  for key, t in pairs { qk = node.scales and node.scales.qk, v = node.scales and node.scales.v } do
+    local values = t:totable()
+    row[key] = { math.min(unpack(values)), math.max(unpack(values)) }
+  end
+  return row
+end
+
+---- Facts about the whole ---------------------------------------------------------------------------------------------
+
+local function isa_in_force()
+  local isa = ffi.new "int[1]"
+  check(C.pgee_isa(isa))
+  return isa[0]
+end
+
+--- Why AMX is not used, as a sentence; nil if it is.
+function report.amx_unused()
+  if isa_in_force() < C.PGEE_AMX then
+    local reason = ffi.string(C.pgee_isa_reason(C.PGEE_AMX))
+    return "AMX is not used: " .. (reason ~= "" and reason or "PERIGEE_ISA asks for less")
+  end
+end
+
+local function notes_of(encoder)
+  local isa = isa_in_force()
+  local threads = ffi.new "int[1]"
+  check(C.pgee_threads(threads))
+  local onednn = C.pgee_onednn_version()
+  local notes = {
+    ("%s; kernels: %s; threads: %d; oneDNN: %s"):format(ffi.string(C.pgee_cpu_name()), ffi.string(C.pgee_isa_name(isa)),
+      threads[0], onednn ~= nil and ffi.string(onednn) or "not used: " .. ffi.string(C.pgee_message())),
+  }
+  notes[#notes + 1] = report.amx_unused()
+  local _, choice = next(encoder.choices and encoder.choices.shapes or {})
+  if choice and choice.reason then
+    notes[#notes + 1] = "oneDNN does not multiply INT8: " .. choice.reason
+  end
+  if encoder.settings then
+    notes[#notes + 1] = "settings: " .. tostring(encoder.settings)
+    if encoder.settings.pages == "huge" and not encoder.file then
+      local asked, granted = packed.huge_pages()
+      notes[#notes + 1] = ("huge pages: %.1f MB of weights lie in memory that asks for them, %s"):format(asked / 1e6,
+        granted and ("the kernel gave %.1f MB"):format(granted / 1e6) or "without /proc the kernel does not say how many it gave")
+    end
+    if encoder.file then
+      notes[#notes + 1] = "an artifact: SQNR of linears is known where the model was made"
+    elseif not encoder.stats then
+      notes[#notes + 1] = "no statistics: nothing is smoothed, and SQNR is not known"
+    elseif encoder.stats.released then
+      notes[#notes + 1] = "the statistics were released: SQNR is not known"
+    elseif encoder.settings.per == "sequence" then
+      notes[#notes + 1] = "SQNR is not known: the calibration sample has rows, not sequences"
+    end
+  end
+  return notes
+end
+
+--- encoder:explain(): { rows = { { name, linears, N, K, precision, kernel, alpha, scale, zero, mode, sqnr, bytes }... }, notes
+-- = { ... }, attention = { { name, heads, D, precision, qk, v, sqnr }... } }. A row is one multiplication; Q, K and V are one.
+-- Fields that mean nothing for a row are nil. qk and v: { least, largest } of the heads' scales.
+function report.explain(encoder)
+  local self, lowered = { rows = {}, attention = {}, notes = notes_of(encoder) }, encoder:runner(encoder.model.task).lowered
+  for i, entry in ipairs(lowered.linears) do
+    self.rows[i] = row_of(entry, encoder)
+  end
+  for i, node in ipairs(lowered.attentions) do
+    self.attention[i] = attention_row(node)
+  end
+  return setmetatable(self, Report)
+end
+
+---- Printing ----------------------------------------------------------------------------------------------------------
+
+local SHORTEST = 24 -- that a name is cut to
+
+-- The width of each column, and of all with two spaces between.
+local function widths_of(rows)
+  local width, total = {}, -2
+  for _, row in ipairs(rows) do
+    for i, cell in ipairs(row) do
+      width[i] = math.max(width[i] or 0, terminal.width(cell))
+    end
+  end
+  for _, w in ipairs(width) do
+    total = total + w + 2
+  end
+  return width, total
+end
+
+-- The rows without the column of this head.
+local function without(rows, head)
+  local at
+  for i, name in ipairs(rows[1]) do
+    at = name == head and i or at
+  end
+  local copy = {}
+  for r, row in ipairs(rows) do
+    copy[r] = { unpack(row) }
+    table.remove(copy[r], at)
+  end
+  return copy
+end
+
+--- Rows of cells as aligned text. The first row is the head; columns whose name ends in a space are aligned left.
+--   columns      that there are on a terminal. What is too wide for them loses the beginnings of the names in its first column,
+--                of which 24 columns stay
+--   dispensable  names of columns that are left out if that is not enough, the first of them first
+function report.table(rows, columns, dispensable)
+  local width, total = widths_of(rows)
+  for _, head in ipairs(columns and dispensable or {}) do
+    if total - math.max(width[1] - SHORTEST, 0) > columns then
+      rows = without(rows, head)
+      width, total = widths_of(rows)
+    end
+  end
+  local excess = columns and total - columns or 0
+  if excess > 0 then
+    width[1] = math.min(width[1], math.max(width[1] - excess, SHORTEST))
+  end
+  local lines = {}
+  for r, row in ipairs(rows) do
+    local cells = {}
+    for i, cell in ipairs(row) do
+      cell = i == 1 and terminal.tail(cell, width[1]) or cell
+      local pad = (" "):rep(width[i] - terminal.width(cell))
+      cells[i] = rows[1][i]:sub(-1) == " " and cell .. pad or pad .. cell
+    end
+    lines[r] = table.concat(cells, "  "):gsub("%s+$", "")
+  end
+  return table.concat(lines, "\n")
+end
+
+local function format(pattern, value)
+  return value ~= nil and pattern:format(value) or "-"
+end
+
+-- columns: as report.table takes them.
+local function text_of(self, columns)
+  local rows = { { "linear ", "N x K", "precision ", "kernel ", "alpha", "scale", "zero", "SQNR dB" } }
+  for _, row in ipairs(self.rows) do
+    local dynamic = row.mode and row.mode ~= "static" and "per " .. row.mode or nil
+    rows[#rows + 1] = {
+      row.name, ("%d x %d"):format(row.N, row.K), row.precision, row.kernel,
+      row.precision == "int8" and (row.alpha and ("%g"):format(row.alpha) or "off") or "-",
+      dynamic or format("%.5g", row.scale), format("%d", row.zero), format("%.1f", row.sqnr),
+    }
+  end
+  local attentions = { { "attention ", "heads x D", "precision ", "scale of q k", "of v", "SQNR dB" } }
+  for _, row in ipairs(self.attention) do
+    attentions[#attentions + 1] = {
+      row.name, ("%d x %d"):format(row.heads, row.D), row.precision,
+      row.qk and ("%.3g to %.3g"):format(unpack(row.qk)) or "-", row.v and ("%.3g to %.3g"):format(unpack(row.v)) or "-",
+      format("%.1f", row.sqnr),
+    }
+  end
+  return table.concat(self.notes, "\n")
+    .. "\n\n" .. report.table(rows, columns, { "precision ", "N x K", "zero", "scale", "kernel " })
+    .. "\n\n" .. report.table(attentions, columns, { "precision ", "heads x D", "of v", "scale of q k" })
+end
+
+function Report:__tostring()
+  return text_of(self)
+end
+
+--- At a prompt it fits the terminal.
+function Report:__show(style)
+  return text_of(self, style.columns)
+end
+
+return report
