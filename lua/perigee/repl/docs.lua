@@ -322,7 +322,7 @@ function docs.find(name, environment)
   end
   local short, module = module_named(name)
   if short then
-    return describe_table(short == "init" and "perigee" or short, module, short)
+    return describe_table(name, module, short)
   end
   local elsewhere = word and (word == name or not environment:get(name:match "^[%a_][%w_]*" or "")) and anywhere(word)
   if elsewhere then
