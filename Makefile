@@ -8,13 +8,13 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 
-# A file's stem says which instructions it may use; every other stem gets plain x86-64.
-ISA_avx2       := -mavx2 -mfma -mf16c
-ISA_avxvnni    := $(ISA_avx2) -mavxvnni
-ISA_avx512vnni := $(ISA_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni
-ISA_amx        := $(ISA_avx512vnni) -mamx-tile -mamx-int8
+# A file's stem says which instructions it may use: kernels/isa.h has the flags of each instruction set. This makes variables such as
+# ISA_avx2 of them. A file whose stem is no instruction set gets plain x86-64.
+FLAGS_OF_ISAS := $(shell sed -n 's/^ *ISA([A-Z0-9_]*, *\([a-z0-9_]*\),.*"\(-m.*\)").*/ISA_\1:=\2/p' kernels/isa.h | tr ' ' '|')
+X86_ISAS := $(foreach isa,$(FLAGS_OF_ISAS),$(patsubst ISA_%,%,$(firstword $(subst :=, ,$(isa)))))
+$(foreach isa,$(FLAGS_OF_ISAS),$(eval $(subst |, ,$(isa))))
 
-# Other CPUs than x86-64 run the portable reference: the files of these instruction sets are left out, and so is oneDNN.
+# CPUs other than x86-64 run the portable reference: the files of these instruction sets are left out, and so is oneDNN.
 X86 := $(findstring x86_64,$(shell $(CC) -dumpmachine))
 
 # oneDNN 3: what .ci/deps unpacked, else what the system has, by its SONAME (Debian's is libdnnl.so.3.6). The library is opened on
@@ -35,7 +35,7 @@ FLAGS := -std=c11 -D_GNU_SOURCE -I. $(OPT) -g -ffp-contract=off -fPIC -fvisibili
 SHARED := -shared -Wl,-z,nodelete $(if $(findstring -fsanitize,$(CFLAGS)),,-Wl,-z,defs)
 LIBS  := -ldl -lpthread -lm
 
-SOURCES := $(filter-out $(if $(X86),,$(foreach isa,avx2 avxvnni avx512vnni amx,%/$(isa).c)),\
+SOURCES := $(filter-out $(if $(X86),,$(foreach isa,$(X86_ISAS),%/$(isa).c)),\
   $(wildcard engine/*/*.c kernels/*.c kernels/*/*.c))
 SUPPORT := $(filter-out spec/support/hard_% spec/fuzz/main.c $(if $(X86),,%/bench_kernels.c),$(wildcard spec/support/*.c spec/fuzz/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/obj/%.o)
@@ -109,7 +109,7 @@ $(BUILD)/gen/header.inc: engine/perigee.h
 	@sed -e '/^#/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
 
 # Files that change when their text does: another compiler or flag builds everything again, another list of files links again.
-$(BUILD)/flags: TEXT := $(CC) $(FLAGS) $(DEFS_onednn) $(DEFS_version) $(ISA_amx)
+$(BUILD)/flags: TEXT := $(CC) $(FLAGS) $(DEFS_onednn) $(DEFS_version) $(FLAGS_OF_ISAS)
 $(BUILD)/files: TEXT := $(SHARED) $(SOURCES) $(SUPPORT)
 $(BUILD)/flags $(BUILD)/files: FORCE
 	@mkdir -p $(@D)

@@ -43,7 +43,7 @@ local function arguments()
       { "instances", {
         "integer", 1, help = "Processes side by side, each pinned to as many CPUs as it has threads", said = "one, not pinned",
       } },
-      { "isa", { "text", argname = "name", help = "Instruction set: ref, avx2, avxvnni, avx512vnni, amx", said = "the best" } },
+      { "isa", { "text", argname = "name", help = "Instruction set, such as avx2; a wrong name lists all", said = "the best" } },
       "alpha",
       { "pages", {
         "choice", { normal = true, huge = true }, help = "Memory of the weights: in huge pages, or not", said = "normal",

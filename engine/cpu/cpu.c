@@ -1,8 +1,8 @@
-/* cpu.c: which instruction sets this CPU and kernel run, and which one is in force.
+/* cpu.c: which instruction sets (ISAs) this CPU and operating system run, and which ISA is in force.
  *
- * CPUID alone is not enough: the kernel must save the registers over a task switch (XGETBV), and Linux gives AMX's tile
- * registers only to a process that asks for them. The library asks when AMX is about to be used. Each ISA's row below lists what
- * it needs on top of the row before.
+ * A CPUID bit alone is not enough. The operating system must also save the registers over a task switch (XGETBV tells), and Linux
+ * gives AMX's tile registers only to a process that asks for them. The library asks when AMX is about to be used.
+ * kernels/isa.h lists what each ISA needs.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,17 +16,27 @@
 
 #include "engine/perigee.h"
 #include "engine/base/status.h"
+#include "kernels/isa.h"
 
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
 
-static const char *const names[PGEE_ISAS] = {
-    [PGEE_REF] = "ref", [PGEE_AVX2] = "avx2",           [PGEE_AVXVNNI] = "avxvnni", [PGEE_AVX512VNNI] = "avx512vnni",
-    [PGEE_AMX] = "amx", [PGEE_AMX_MODEL] = "amx-model",
+static const struct isa {
+  const char *name;
+  int base; /* an ISA whose requirements this one has, too */
+  int automatic;
+} isas[PGEE_ISAS] = {
+#define ISA(number, suffix, name, base, registers, automatic, flags) [PGEE_##number] = {name, PGEE_##base, automatic},
+    ALL_ISAS(ISA)
+#undef ISA
 };
 
-/* Why each ISA does not run; empty if it does. Written once. */
+#define ISA(...) +1
+_Static_assert(PGEE_ISAS == 0 ALL_ISAS(ISA), "perigee.h and kernels/isa.h list the same ISAs");
+#undef ISA
+
+/* Why each ISA does not run here; empty if it runs. Written once. */
 static char reasons[PGEE_ISAS][160];
 static char cpu_name[64] = "unknown CPU";
 static pthread_once_t looked = PTHREAD_ONCE_INIT;
@@ -46,7 +56,7 @@ static registers cpuid(unsigned leaf, unsigned sub) {
   return r;
 }
 
-/* Which register states the kernel saves; 0 if XGETBV is not there. */
+/* The register states that the operating system saves, as bits of XCR0; 0 if the CPU has no XGETBV. */
 static uint64_t saved_states(void) {
   if (!(cpuid(1, 0).ecx >> 27 & 1))
     return 0;
@@ -55,43 +65,26 @@ static uint64_t saved_states(void) {
   return (uint64_t)high << 32 | low;
 }
 
-enum { STATE_YMM = 0x6, STATE_ZMM = 0xe6, STATE_TILES = 0x60000 };
+/* Bits of XCR0. */
+enum { STATE_NONE = 0, STATE_YMM = 0x6, STATE_ZMM = 0xe6, STATE_TILES = 0x600e6 };
 
-/* One thing that an ISA needs: a bit of a CPUID leaf's register (0 eax, 1 ebx, 2 ecx, 3 edx). */
-static const struct need {
-  int isa;
-  unsigned leaf, sub, reg, bit;
+static const struct state {
+  uint64_t bits;
   const char *name;
-} needs[] = {
-    {PGEE_AVX2, 1, 0, 2, 28, "AVX"},
-    {PGEE_AVX2, 1, 0, 2, 12, "FMA"},
-    {PGEE_AVX2, 1, 0, 2, 29, "F16C"},
-    {PGEE_AVX2, 7, 0, 1, 5, "AVX2"},
-    {PGEE_AVXVNNI, 7, 1, 0, 4, "AVX-VNNI"},
-    {PGEE_AVX512VNNI, 7, 0, 1, 16, "AVX512F"},
-    {PGEE_AVX512VNNI, 7, 0, 1, 30, "AVX512BW"},
-    {PGEE_AVX512VNNI, 7, 0, 1, 31, "AVX512VL"},
-    {PGEE_AVX512VNNI, 7, 0, 1, 17, "AVX512DQ"},
-    {PGEE_AVX512VNNI, 7, 0, 2, 11, "AVX512-VNNI"},
-    {PGEE_AMX, 7, 0, 3, 24, "AMX-TILE"},
-    {PGEE_AMX, 7, 0, 3, 25, "AMX-INT8"},
+} states[PGEE_ISAS] = {
+#define ISA(number, suffix, name, base, registers, automatic, flags) [PGEE_##number] = {STATE_##registers, #registers},
+    ALL_ISAS(ISA)
+#undef ISA
 };
 
-static const struct {
-  uint64_t states;
-  const char *name;
-  int below; /* an ISA that this one needs too, or -1 */
-} isas[PGEE_ISAS] = {
-    [PGEE_AVX2] = {STATE_YMM, "YMM", -1},
-    [PGEE_AVXVNNI] = {STATE_YMM, "YMM", PGEE_AVX2},
-    [PGEE_AVX512VNNI] = {STATE_ZMM, "ZMM", PGEE_AVX2},
-    [PGEE_AMX] = {STATE_ZMM | STATE_TILES, "tile", PGEE_AVX512VNNI},
-};
-
-static int has(const struct need *n) {
-  registers r = cpuid(n->leaf, n->sub);
-  const unsigned all[4] = {r.eax, r.ebx, r.ecx, r.edx};
-  return all[n->reg] >> n->bit & 1;
+/* The name of the first CPUID feature that an ISA needs and the CPU lacks; NULL if the CPU has all. */
+static const char *lacking(int isa) {
+#define FEATURE(number, leaf, sub, reg, bit, name)                \
+  if (isa == PGEE_##number && !(cpuid(leaf, sub).reg >> (bit)&1)) \
+    return name;
+  X86_FEATURES(FEATURE)
+#undef FEATURE
+  return NULL;
 }
 
 /* The kernels load 8 tiles of 16 rows of 64 bytes: palette 1 of CPUID leaf 0x1D must offer that. */
@@ -129,19 +122,18 @@ static void ask_for(int isa) {
     pthread_once(&asked, ask_for_tiles);
 }
 
+/* The reasons of isa's base are known already. */
 static void look_at(int isa) {
   char *why = reasons[isa];
   size_t size = sizeof reasons[isa];
-  if (isas[isa].below >= 0 && reasons[isas[isa].below][0]) {
-    memcpy(why, reasons[isas[isa].below], size);
-    return;
-  }
-  for (size_t i = 0; i < sizeof needs / sizeof *needs && !why[0]; i++)
-    if (needs[i].isa == isa && !has(&needs[i]))
-      snprintf(why, size, "the CPU lacks %s", needs[i].name);
-  if (!why[0] && (saved_states() & isas[isa].states) != isas[isa].states)
-    snprintf(why, size, "the kernel does not save %s registers", isas[isa].name);
-  if (!why[0] && isa == PGEE_AMX)
+  const char *feature = lacking(isa);
+  if (reasons[isas[isa].base][0])
+    memcpy(why, reasons[isas[isa].base], size);
+  else if (feature)
+    snprintf(why, size, "the CPU lacks %s", feature);
+  else if ((saved_states() & states[isa].bits) != states[isa].bits)
+    snprintf(why, size, "the operating system does not save the %s registers", states[isa].name);
+  else if (isa == PGEE_AMX)
     check_palette(why, size);
 }
 
@@ -162,7 +154,7 @@ static void look_at_name(void) {
 
 static void look(void) {
   look_at_name();
-  for (int isa = PGEE_AVX2; isa <= PGEE_AMX; isa++)
+  for (int isa = 0; isa < PGEE_ISAS; isa++)
     look_at(isa);
 }
 
@@ -173,15 +165,16 @@ static const int was_refused;
 static void ask_for(int isa) { (void)isa; }
 
 static void look(void) {
-  for (int isa = PGEE_AVX2; isa <= PGEE_AMX; isa++)
-    snprintf(reasons[isa], sizeof reasons[isa], "this is no x86-64 CPU");
+#define ISA(number, ...) snprintf(reasons[PGEE_##number], sizeof reasons[0], "this is no x86-64 CPU");
+  X86_ISAS(ISA)
+#undef ISA
 }
 
 #endif
 
 /* ---- The ISA in force --------------------------------------------------------------------------------------------- */
 
-const char *pgee_isa_name(int isa) { return isa >= 0 && isa < PGEE_ISAS ? names[isa] : NULL; }
+const char *pgee_isa_name(int isa) { return isa >= 0 && isa < PGEE_ISAS ? isas[isa].name : NULL; }
 
 const char *pgee_isa_reason(int isa) {
   if (!pgee_isa_name(isa))
@@ -204,23 +197,33 @@ const char *pgee_cpu_name(void) {
 
 static _Atomic int in_force = -1;
 
+/* REF always runs. */
 static int best(void) {
-  int isa = PGEE_AMX;
-  while (!pgee_isa_runs(isa))
+  int isa = PGEE_ISAS - 1;
+  while (!isas[isa].automatic || !pgee_isa_runs(isa))
     isa--;
   return isa;
 }
 
+/* "ref, avx2 or amx". */
+static void list_names(char *text, size_t size) {
+  size_t at = 0;
+  for (int isa = 0; isa < PGEE_ISAS && at < size; isa++)
+    at += (size_t)snprintf(text + at, size - at, "%s%s", !isa ? "" : isa + 1 < PGEE_ISAS ? ", " : " or ", isas[isa].name);
+}
+
 static int from_environment(const char *name, int *out) {
   for (int isa = 0; isa < PGEE_ISAS; isa++) {
-    if (strcmp(name, names[isa]) != 0)
+    if (strcmp(name, isas[isa].name) != 0)
       continue;
     if (!pgee_isa_runs(isa))
       return fail(PGEE_UNSUPPORTED, "PERIGEE_ISA=%s does not run here: %s", name, pgee_isa_reason(isa));
     *out = isa;
     return PGEE_OK;
   }
-  return fail(PGEE_ARGUMENT, "PERIGEE_ISA=%s, expected ref, avx2, avxvnni, avx512vnni, amx or amx-model", name);
+  char known[128];
+  list_names(known, sizeof known);
+  return fail(PGEE_ARGUMENT, "PERIGEE_ISA=%s, expected %s", name, known);
 }
 
 int pgee_isa(int *isa) {
@@ -234,7 +237,7 @@ int pgee_isa(int *isa) {
       now = best();
     int unset = -1;
     if (!atomic_compare_exchange_strong(&in_force, &unset, now))
-      now = unset; /* another thread was first, or set one */
+      now = unset; /* another thread was first, or called pgee_isa_set */
   }
   *isa = now;
   return PGEE_OK;
@@ -242,9 +245,9 @@ int pgee_isa(int *isa) {
 
 int pgee_isa_set(int isa) {
   if (!pgee_isa_name(isa))
-    return fail(PGEE_ARGUMENT, "%d is no instruction set", isa);
+    return fail(PGEE_ARGUMENT, "ISA is %d, expected 0 to %d", isa, PGEE_ISAS - 1);
   if (!pgee_isa_runs(isa))
-    return fail(PGEE_UNSUPPORTED, "%s does not run here: %s", names[isa], pgee_isa_reason(isa));
+    return fail(PGEE_UNSUPPORTED, "%s does not run here: %s", isas[isa].name, pgee_isa_reason(isa));
   in_force = isa;
   return PGEE_OK;
 }
