@@ -102,11 +102,11 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	@echo "  CC   $<"
 	$(QUIET)$(CC) $(FLAGS) $(ISA_$(call stem,$<)) $(DEFS_$(call stem,$<)) -MMD -MP -c $< -o $@
 
-# The header as the FFI takes it, a C string: pgee_header() returns it.
+# The header as the FFI takes it, a C string: pgee_header() returns it. The FFI knows neither lines with # nor extern "C".
 $(BUILD)/obj/engine/base/version.o: $(BUILD)/gen/header.inc
 $(BUILD)/gen/header.inc: engine/perigee.h
 	@mkdir -p $(@D)
-	@sed -e '/^#/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
+	@sed -e '/^#ifdef __cplusplus/,/^#endif/d' -e '/^#/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
 
 # Files that change when their text does: another compiler or flag builds everything again, another list of files links again.
 $(BUILD)/flags: TEXT := $(CC) $(FLAGS) $(DEFS_onednn) $(DEFS_version) $(FLAGS_OF_ISAS)
@@ -123,7 +123,8 @@ $(BUILD)/flags $(BUILD)/files: FORCE
 C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/* kernels kernels/* spec/support spec/fuzz recipes/embed))
 LUA_FILES := $(wildcard lua recipes recipes/perigee spec .busted .luacheckrc)
 
-## make lint             luacheck, ruff, cppcheck, clang-format, shellcheck, floats that Lua must not load; gcc and clang with -Werror
+## make lint             luacheck, ruff, cppcheck, clang-format, shellcheck, floats that Lua must not load; perigee.h as C++;
+##                       gcc and clang with -Werror
 lint:
 	@sh .ci/deps lint embed
 	luacheck --quiet $(LUA_FILES)
@@ -131,6 +132,7 @@ lint:
 	! grep -rInE '^(<<<<<<<|>>>>>>>) ' Makefile *.md .ci engine kernels lua recipes spec # of a conflict that was not resolved
 	build/ruff/ruff check --quiet --no-cache --config .ci/ruff.toml kernels recipes spec
 	@echo clang-format; sh .ci/format $(C_FILES)
+	$(CXX) -std=c++11 -Wall -Wextra -Wpedantic -Werror -x c++ -fsyntax-only engine/perigee.h
 	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance \
 	  --suppress=normalCheckLevelMaxBranches -j $(shell nproc) $(SOURCES)
 	shellcheck -e SC1091 $(filter-out %.toml,$(wildcard .ci/*)) $(wildcard recipes/cluster/*.sh spec/support/*.sh spec/fuzz/*.sh)

@@ -1,6 +1,7 @@
 /* perigee.h: the C surface of Perigee, an INT8 inference engine for BERT-family encoders on CPUs.
  *
- * This is the only public header, and LuaJIT's FFI reads the same text (lines that begin with '#' are dropped).
+ * This is the only public header, for C11 and for C++11. LuaJIT's FFI reads the same text without the lines that begin with '#' and
+ * without what is for C++ alone.
  *
  * Conventions, said once
  *   - Every fallible function returns PGEE_OK or another status and writes its results through pointers. After a failure
@@ -24,6 +25,9 @@
 #define PGEE_VERSION "0.1.0"
 
 #pragma GCC visibility push(default)
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* ---- Status and version ------------------------------------------------------------------------------------------- */
 
@@ -648,5 +652,8 @@ int pgee_workspace_nonfinite(pgee_workspace *w, const pgee_batch *batch, int64_t
 /* An output of the last run: a view of T, B or R rows in the workspace, valid until its next run. `buffer` is the plan's. */
 int pgee_workspace_output(pgee_tensor **out, const pgee_workspace *w, const pgee_tensor *buffer);
 
+#ifdef __cplusplus
+}
+#endif
 #pragma GCC visibility pop
 #endif

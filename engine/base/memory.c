@@ -21,7 +21,7 @@ enum { HEAD = 64 };
 typedef struct head {
   int64_t bytes;
   uint64_t magic;
-  region *in; /* NULL unless it is in huge pages */
+  pages_region *in; /* NULL unless it is in huge pages */
 } head;
 
 static const uint64_t MAGIC = 0x5045524947454521u;
@@ -66,7 +66,7 @@ static int64_t room_for(int64_t bytes) { return HEAD + round_up(bytes, 64); }
 
 static void *block_new(int64_t bytes, int huge) {
   void *base = NULL;
-  region *in = NULL;
+  pages_region *in = NULL;
   if (bytes >= 0 && bytes < INT64_MAX / 2 && !told_to_fail()) {
     base = huge ? pages_new(room_for(bytes), &in) : zeroed(room_for(bytes));
   }

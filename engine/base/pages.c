@@ -18,13 +18,13 @@
 enum { PAGE = 4096, HUGE = 1 << 21, REGION = 1 << 25, LINE = 256 };
 
 /* The first 64 bytes of its memory. */
-struct region {
+struct pages_region {
   int64_t bytes, used, live; /* mapped; handed out so far, this head included; of blocks that are not freed yet */
-  region *next;
+  pages_region *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static region *regions; /* new blocks are taken from the first */
+static pages_region *regions; /* new blocks are taken from the first */
 
 /* Memory aligned to a huge page: what is too much before and behind is unmapped. */
 static char *map_aligned(int64_t bytes) {
@@ -39,20 +39,20 @@ static char *map_aligned(int64_t bytes) {
   return all + before;
 }
 
-static region *region_new(int64_t bytes) {
+static pages_region *region_new(int64_t bytes) {
   bytes = round_up(bytes + 64, HUGE);
   bytes = bytes > REGION ? bytes : REGION;
-  region *r = (region *)(void *)map_aligned(bytes);
+  pages_region *r = (pages_region *)(void *)map_aligned(bytes);
   if (r)
-    *r = (region){.bytes = bytes, .used = 64, .next = regions};
+    *r = (pages_region){.bytes = bytes, .used = 64, .next = regions};
   return r;
 }
 
-void *pages_new(int64_t bytes, region **in) {
+void *pages_new(int64_t bytes, pages_region **in) {
   void *block = NULL;
   bytes = round_up(bytes, 64);
   pthread_mutex_lock(&lock);
-  region *r = regions && regions->used + bytes <= regions->bytes ? regions : region_new(bytes);
+  pages_region *r = regions && regions->used + bytes <= regions->bytes ? regions : region_new(bytes);
   if (r) {
     regions = r;
     block = (char *)r + r->used;
@@ -64,15 +64,15 @@ void *pages_new(int64_t bytes, region **in) {
   return block;
 }
 
-static void region_free(region *r) {
-  region **at = &regions;
+static void region_free(pages_region *r) {
+  pages_region **at = &regions;
   while (*at != r)
     at = &(*at)->next;
   *at = r->next;
   munmap(r, (size_t)r->bytes);
 }
 
-void pages_free(void *block, int64_t bytes, region *in) {
+void pages_free(void *block, int64_t bytes, pages_region *in) {
   bytes = round_up(bytes, 64);
   uintptr_t first = ((uintptr_t)block + PAGE - 1) / PAGE * PAGE, last = ((uintptr_t)block + (uintptr_t)bytes) / PAGE * PAGE;
   pthread_mutex_lock(&lock);
@@ -87,7 +87,7 @@ void pages_free(void *block, int64_t bytes, region *in) {
 /* ---- What the kernel gave ----------------------------------------------------------------------------------------- */
 
 static int in_a_region(uintptr_t first, uintptr_t last) {
-  for (region *r = regions; r; r = r->next)
+  for (pages_region *r = regions; r; r = r->next)
     if (first < (uintptr_t)r + (uintptr_t)r->bytes && last > (uintptr_t)r)
       return 1;
   return 0;
@@ -113,7 +113,7 @@ int pgee_huge_pages(int64_t *asked, int64_t *granted) {
   FILE *smaps = fopen("/proc/self/smaps", "re"); /* NULL in a container without /proc */
   pthread_mutex_lock(&lock);
   *asked = 0;
-  for (region *r = regions; r; r = r->next)
+  for (pages_region *r = regions; r; r = r->next)
     *asked += r->live;
   *granted = smaps ? granted_in(smaps) : -1;
   pthread_mutex_unlock(&lock);

@@ -3,11 +3,11 @@
 #define PERIGEE_PAGES_H
 #include <stdint.h>
 
-typedef struct region region;
+typedef struct pages_region pages_region;
 
 /* Zeroed, aligned to 64 bytes, and the region it lies in; NULL if there is no memory. */
-void *pages_new(int64_t bytes, region **in);
+void *pages_new(int64_t bytes, pages_region **in);
 /* Gives back what pages_new gave, to the system at once. */
-void pages_free(void *block, int64_t bytes, region *in);
+void pages_free(void *block, int64_t bytes, pages_region *in);
 
 #endif

@@ -27,7 +27,7 @@ int fail(int status, const char *format, ...) {
   return status;
 }
 
-int expect_given(const char *function, const char *names, int count, const void *const *given) {
+int status_expect_given(const char *function, const char *names, int count, const void *const *given) {
   for (int i = 0; i < count; i++, names += strcspn(names, ",") + 2)
     if (!given[i])
       return fail(PGEE_ARGUMENT, "%s: %.*s is NULL", function, (int)strcspn(names, ","), names);

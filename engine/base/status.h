@@ -8,7 +8,7 @@
 int fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* What NEED calls: refuses the first of `given` that is NULL. names: of them all, "out, p". */
-int expect_given(const char *function, const char *names, int count, const void *const *given);
+int status_expect_given(const char *function, const char *names, int count, const void *const *given);
 
 /* Returns early with a failure that already has its message. */
 #define TRY(call)           \
@@ -19,8 +19,8 @@ int expect_given(const char *function, const char *names, int count, const void 
   } while (0)
 
 /* Pointers that a function of perigee.h cannot do without: NEED(out, p). One that is NULL is refused by its name. */
-#define NEED(...)                                                                                  \
-  TRY(expect_given(__func__, #__VA_ARGS__, sizeof((const void *[]){__VA_ARGS__}) / sizeof(void *), \
-                   (const void *const[]){__VA_ARGS__}))
+#define NEED(...)                                                                                         \
+  TRY(status_expect_given(__func__, #__VA_ARGS__, sizeof((const void *[]){__VA_ARGS__}) / sizeof(void *), \
+                          (const void *const[]){__VA_ARGS__}))
 
 #endif

@@ -19,7 +19,7 @@
 #include "tensor.h"
 
 /* Every type of the format: its size, and ours or -1. */
-static const format_type types[] = {
+static const safetensors_type types[] = {
     {"F32", 32, PGEE_F32}, {"F16", 16, PGEE_F16}, {"BF16", 16, PGEE_BF16}, {"I64", 64, PGEE_S64},  {"U8", 8, PGEE_U8},
     {"I8", 8, PGEE_S8},    {"I32", 32, PGEE_S32}, {"F64", 64, PGEE_F64},   {"BOOL", 8, PGEE_BOOL}, {"I16", 16, -1},
     {"U16", 16, -1},       {"U32", 32, -1},       {"U64", 64, -1},         {"C64", 64, -1},        {"F8_E5M2", 8, -1},
@@ -28,7 +28,7 @@ static const format_type types[] = {
 
 /* ---- Lists -------------------------------------------------------------------------------------------------------- */
 
-static void *list_add(list *l) {
+static void *list_add(safetensors_list *l) {
   if (l->count == l->room) {
     int64_t room = l->room ? 2 * l->room : 64;
     char *items = mem_resize(l->items, room * l->size);
@@ -45,30 +45,30 @@ static int by_name(const void *a, const void *b) {
   return strcmp(**x, **y);
 }
 
-int by_begin(const void *a, const void *b) {
-  const entry *x = *(const entry *const *)a, *y = *(const entry *const *)b;
+int safetensors_by_begin(const void *a, const void *b) {
+  const safetensors_entry *x = *(const safetensors_entry *const *)a, *y = *(const safetensors_entry *const *)b;
   if (x->begin != y->begin)
     return x->begin < y->begin ? -1 : 1;
   return x->end != y->end ? (x->end < y->end ? -1 : 1) : (x > y) - (x < y);
 }
 
-static int list_sort(list *l, int (*compare)(const void *, const void *)) {
+static int list_sort(safetensors_list *l, int (*compare)(const void *, const void *)) {
   if (!l->sorted && !(l->sorted = mem_array(l->count, sizeof *l->sorted)))
     return PGEE_MEMORY;
   for (int64_t i = 0; i < l->count; i++)
-    l->sorted[i] = list_at(l, i);
+    l->sorted[i] = safetensors_list_at(l, i);
   qsort(l->sorted, (size_t)l->count, sizeof *l->sorted, compare);
   return PGEE_OK;
 }
 
-static void *list_find(const list *l, const char *name) {
+static void *list_find(const safetensors_list *l, const char *name) {
   const char **key = &name;
   void **found = l->count ? bsearch(&key, l->sorted, (size_t)l->count, sizeof *l->sorted, by_name) : NULL;
   return found ? *found : NULL;
 }
 
 /* The first name that occurs twice, or NULL. Sorted by name. */
-static const char *list_duplicate(const list *l) {
+static const char *list_duplicate(const safetensors_list *l) {
   for (int64_t i = 1; i < l->count; i++)
     if (by_name(&l->sorted[i - 1], &l->sorted[i]) == 0)
       return *(const char **)l->sorted[i];
@@ -77,7 +77,7 @@ static const char *list_duplicate(const list *l) {
 
 /* ---- The header --------------------------------------------------------------------------------------------------- */
 
-static int read_type(json *j, entry *e) {
+static int read_type(json *j, safetensors_entry *e) {
   const char *name;
   TRY(json_string(j, &name));
   for (size_t i = 0; i < sizeof types / sizeof *types; i++)
@@ -86,7 +86,7 @@ static int read_type(json *j, entry *e) {
   return e->type ? PGEE_OK : json_fail(j, "tensor '%.200s' has the unknown dtype '%.40s'", e->name, name);
 }
 
-static int read_shape(json *j, entry *e) {
+static int read_shape(json *j, safetensors_entry *e) {
   int more = 0, overflow = 0, empty = 0;
   TRY(json_take(j, '['));
   e->count = 1;
@@ -109,7 +109,7 @@ static int read_shape(json *j, entry *e) {
   return PGEE_OK;
 }
 
-static int read_offsets(json *j, entry *e) {
+static int read_offsets(json *j, safetensors_entry *e) {
   TRY(json_take(j, '['));
   TRY(json_integer(j, &e->begin));
   TRY(json_take(j, ','));
@@ -117,9 +117,9 @@ static int read_offsets(json *j, entry *e) {
   return json_take(j, ']');
 }
 
-static int read_tensor(json *j, entry *e) {
+static int read_tensor(json *j, safetensors_entry *e) {
   static const char *const fields[] = {"dtype", "shape", "data_offsets"};
-  static int (*const read[])(json *, entry *) = {read_type, read_shape, read_offsets};
+  static int (*const read[])(json *, safetensors_entry *) = {read_type, read_shape, read_offsets};
   int seen[3] = {0}, more = 0;
   if (json_peek(j) != '{')
     return json_fail(j, "tensor '%.200s' is not an object of dtype, shape and data_offsets", e->name);
@@ -146,7 +146,7 @@ static int read_tensor(json *j, entry *e) {
   return PGEE_OK;
 }
 
-static int read_metadata(json *j, list *metadata) {
+static int read_metadata(json *j, safetensors_list *metadata) {
   int more = 0;
   if (json_peek(j) != '{')
     return json_fail(j, "__metadata__ is not an object of strings");
@@ -155,7 +155,7 @@ static int read_metadata(json *j, list *metadata) {
     TRY(json_more(j, '}', count, &more));
     if (!more)
       return PGEE_OK;
-    pair *p = list_add(metadata);
+    safetensors_pair *p = list_add(metadata);
     if (!p)
       return PGEE_MEMORY;
     TRY(json_string(j, &p->key));
@@ -183,7 +183,7 @@ static int read_header(json *j, pgee_safetensors *f) {
         return json_fail(j, "__metadata__ occurs twice");
       TRY(read_metadata(j, &f->metadata));
     } else {
-      entry *e = list_add(&f->tensors);
+      safetensors_entry *e = list_add(&f->tensors);
       if (!e)
         return PGEE_MEMORY;
       e->name = name;
@@ -209,7 +209,7 @@ static int check_names(pgee_safetensors *f) {
   return PGEE_OK;
 }
 
-static int check_extent(const pgee_safetensors *f, const entry *e) {
+static int check_extent(const pgee_safetensors *f, const safetensors_entry *e) {
   const char *path = f->file->path;
   long long begin = e->begin, end = e->end;
   int64_t bits;
@@ -234,9 +234,9 @@ static int check_extent(const pgee_safetensors *f, const entry *e) {
 static int check_tiling(pgee_safetensors *f) {
   const char *path = f->file->path, *before = NULL;
   int64_t at = 0;
-  TRY(list_sort(&f->tensors, by_begin));
+  TRY(list_sort(&f->tensors, safetensors_by_begin));
   for (int64_t i = 0; i < f->tensors.count; i++) {
-    const entry *e = f->tensors.sorted[i];
+    const safetensors_entry *e = f->tensors.sorted[i];
     if (e->begin < at)
       return fail(PGEE_FORMAT, "'%s': tensor '%s' begins at %lld, inside tensor '%s', which ends at %lld", path, e->name,
                   (long long)e->begin, before, (long long)at);
@@ -254,7 +254,7 @@ static int check_tiling(pgee_safetensors *f) {
 
 static int check_data(pgee_safetensors *f) {
   for (int64_t i = 0; i < f->tensors.count; i++)
-    TRY(check_extent(f, list_at(&f->tensors, i)));
+    TRY(check_extent(f, safetensors_list_at(&f->tensors, i)));
   return check_tiling(f);
 }
 
@@ -286,8 +286,8 @@ static int read_file(pgee_safetensors *f, const char *path, int copy) {
   const char *text = f->file->data + 8;
   f->data = text + header;
   f->data_bytes = f->file->bytes - 8 - header;
-  f->tensors.size = sizeof(entry);
-  f->metadata.size = sizeof(pair);
+  f->tensors.size = sizeof(safetensors_entry);
+  f->metadata.size = sizeof(safetensors_pair);
   f->strings = mem_new(header);
   if (!f->strings)
     return PGEE_MEMORY;
@@ -341,12 +341,12 @@ int64_t pgee_safetensors_bytes(const pgee_safetensors *f) { return f ? f->file->
 int64_t pgee_safetensors_count(const pgee_safetensors *f) { return f ? f->tensors.count : 0; }
 
 const char *pgee_safetensors_name(const pgee_safetensors *f, int64_t i) {
-  return f && i >= 0 && i < f->tensors.count ? ((const entry *)list_at(&f->tensors, i))->name : NULL;
+  return f && i >= 0 && i < f->tensors.count ? ((const safetensors_entry *)safetensors_list_at(&f->tensors, i))->name : NULL;
 }
 
 int pgee_safetensors_tensor(pgee_tensor **out, const pgee_safetensors *f, const char *name) {
   NEED(out, f, name);
-  const entry *e = list_find(&f->tensors, name);
+  const safetensors_entry *e = list_find(&f->tensors, name);
   if (!e)
     return fail(PGEE_ARGUMENT, "'%s' has no tensor '%s'", f->file->path, name);
   if (e->type->dtype < 0)
@@ -367,6 +367,6 @@ int pgee_safetensors_tensor(pgee_tensor **out, const pgee_safetensors *f, const 
 }
 
 const char *pgee_safetensors_metadata(const pgee_safetensors *f, const char *key) {
-  const pair *p = f && key ? list_find(&f->metadata, key) : NULL;
+  const safetensors_pair *p = f && key ? list_find(&f->metadata, key) : NULL;
   return p ? p->value : NULL;
 }

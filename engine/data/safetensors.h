@@ -10,43 +10,43 @@
 enum { MAX_HEADER = 100000000 };
 
 /* A type of the format. */
-typedef struct format_type {
+typedef struct safetensors_type {
   const char *name;
   int bits, dtype; /* dtype: ours or -1 */
-} format_type;
+} safetensors_type;
 
 /* Both begin with their name: they are sorted and found alike. */
-typedef struct entry {
+typedef struct safetensors_entry {
   const char *name;
-  const format_type *type;
+  const safetensors_type *type;
   int ndim; /* may be more than there is room for in shape */
   int64_t shape[PGEE_MAX_DIMS];
   int64_t count;      /* elements */
   int64_t begin, end; /* in the data */
-} entry;
+} safetensors_entry;
 
-typedef struct pair {
+typedef struct safetensors_pair {
   const char *key, *value;
-} pair;
+} safetensors_pair;
 
 /* A list that grows, and its members in the order of their names. */
-typedef struct list {
+typedef struct safetensors_list {
   char *items;
   int64_t count, room, size; /* members, members that fit, bytes of one */
   void **sorted;
-} list;
+} safetensors_list;
 
 struct pgee_safetensors {
   map *file;
   const char *data; /* where offsets count from */
   int64_t data_bytes;
   char *strings;
-  list tensors, metadata;
+  safetensors_list tensors, metadata;
 };
 
 /* For qsort over entry *: by offset; of two at the same place the one that ends first, then the one that stands first. */
-int by_begin(const void *a, const void *b);
+int safetensors_by_begin(const void *a, const void *b);
 
-static inline void *list_at(const list *l, int64_t i) { return l->items + i * l->size; }
+static inline void *safetensors_list_at(const safetensors_list *l, int64_t i) { return l->items + i * l->size; }
 
 #endif

@@ -207,12 +207,12 @@ static int sorted_parts(const part ***out, const writing *w) {
 }
 
 static int put_metadata(text *t, const char *const *metadata, int64_t pairs) {
-  pair *sorted = mem_array(pairs, sizeof *sorted);
+  safetensors_pair *sorted = mem_array(pairs, sizeof *sorted);
   if (!sorted)
     return PGEE_MEMORY;
   int status = PGEE_OK;
   for (int64_t i = 0; i < pairs && status == PGEE_OK; i++) {
-    sorted[i] = (pair){metadata[2 * i], metadata[2 * i + 1]};
+    sorted[i] = (safetensors_pair){metadata[2 * i], metadata[2 * i + 1]};
     if (!sorted[i].key || !sorted[i].value)
       status = fail(PGEE_ARGUMENT, "the key or the value of pair %lld of the metadata is NULL", (long long)i + 1);
   }
@@ -332,7 +332,7 @@ int pgee_safetensors_write(const char *path, const char *const *names, const pge
 
 /* Tensors by offset, as the checksums stand; the last one is theirs. */
 typedef struct sums {
-  const entry **order;
+  const safetensors_entry **order;
   int64_t count; /* of the tensors that have one */
   const char *stored;
 } sums;
@@ -343,11 +343,13 @@ static uint32_t sum_at(const sums *s, int64_t i) {
   return sum;
 }
 
-static uint32_t sum_of(const pgee_safetensors *f, const entry *e) { return checksum(0, f->data + e->begin, e->end - e->begin); }
+static uint32_t sum_of(const pgee_safetensors *f, const safetensors_entry *e) {
+  return checksum(0, f->data + e->begin, e->end - e->begin);
+}
 
 /* The checksums themselves are right, and where they should be. */
 static int check_sums(const pgee_safetensors *f, sums *s) {
-  const entry *own = f->tensors.count ? s->order[f->tensors.count - 1] : NULL;
+  const safetensors_entry *own = f->tensors.count ? s->order[f->tensors.count - 1] : NULL;
   const char *path = f->file->path;
   if (!own || strcmp(own->name, CHECKSUMS) != 0)
     return fail(PGEE_FORMAT, "'%s' has no checksums: it is no file that pgee_safetensors_write made", path);
@@ -371,7 +373,7 @@ static int check_lines(const pgee_safetensors *f) {
     return fail(PGEE_FORMAT, "'%s': its data is %lld bytes at %lld, expected multiples of 64", path, (long long)f->data_bytes,
                 (long long)(f->data - f->file->data));
   for (int64_t i = 0; i < f->tensors.count; i++) {
-    const entry *e = list_at(&f->tensors, i);
+    const safetensors_entry *e = safetensors_list_at(&f->tensors, i);
     if (is_filler(e->name) && (e->type->dtype != PGEE_U8 || e->count >= LINE))
       return fail(PGEE_FORMAT, "'%s': the filler '%s' is %lld of %s, expected fewer than %d of U8", path, e->name,
                   (long long)e->count, e->type->name, LINE);
@@ -386,8 +388,8 @@ static int sums_open(sums *s, const pgee_safetensors *f) {
   if (!s->order)
     return PGEE_MEMORY;
   for (int64_t i = 0; i < f->tensors.count; i++)
-    s->order[i] = list_at(&f->tensors, i);
-  qsort(s->order, (size_t)f->tensors.count, sizeof *s->order, by_begin);
+    s->order[i] = safetensors_list_at(&f->tensors, i);
+  qsort(s->order, (size_t)f->tensors.count, sizeof *s->order, safetensors_by_begin);
   return check_sums(f, s);
 }
 
@@ -398,7 +400,7 @@ int pgee_safetensors_verify(const pgee_safetensors *f, int64_t bytes) {
   if (status == PGEE_OK)
     status = check_lines(f);
   for (int64_t i = 0; i < s.count && status == PGEE_OK; i++) {
-    const entry *e = s.order[i];
+    const safetensors_entry *e = s.order[i];
     if ((bytes < 0 || e->end - e->begin <= bytes) && sum_of(f, e) != sum_at(&s, i + 1))
       status = fail(PGEE_FORMAT, "'%s': the checksum of tensor '%s' is wrong: the file is damaged", f->file->path, e->name);
   }

@@ -2,6 +2,7 @@
 #ifndef PERIGEE_TENSOR_H
 #define PERIGEE_TENSOR_H
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "engine/perigee.h"
@@ -29,6 +30,10 @@ int tensor_over(pgee_tensor **out, int dtype, int ndim, const int64_t *shape, vo
 int64_t tensor_count(const pgee_tensor *t);
 /* Elements in one row: the product of all dimensions but the first. */
 int64_t tensor_width(const pgee_tensor *t);
+/* The values of an F32 tensor; NULL if t is NULL. */
+static inline float *tensor_floats(const pgee_tensor *t) { return t ? (float *)t->data : NULL; }
+/* Elements from one row to the next; 0 if t is NULL. */
+static inline int64_t tensor_stride(const pgee_tensor *t) { return t ? t->stride : 0; }
 /* Row i of an F32, F16 or BF16 matrix as floats. */
 void tensor_row_f32(float *out, const pgee_tensor *t, int64_t i);
 

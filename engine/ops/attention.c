@@ -7,6 +7,8 @@
 #include "engine/base/numbers.h"
 #include "operator.h"
 #include "engine/base/status.h"
+#include "expect.h"
+#include "quantizer.h"
 
 enum { MOST = 32768 }; /* tokens of a sequence, channels of a head, in INT8: sums of products stay below 2^31 */
 
@@ -16,7 +18,7 @@ static int is_u8(const pgee_attention_args *a) { return a->qkv->dtype == PGEE_U8
 static int head_scales(const pgee_tensor *t, const char *what, int64_t heads, float by) {
   TRY(expect_vector(t, what, heads));
   for (int64_t h = 0; h < heads; h++) {
-    float x = floats(t)[h * t->stride];
+    float x = tensor_floats(t)[h * t->stride];
     if (is_nonfinite(x))
       return fail(PGEE_ARGUMENT, "%s[%lld] is %s, expected a positive number", what, (long long)h + 1, nonfinite_name(x));
     if (!(x > 0) || !is_normal(x) || !is_normal(x * by))
@@ -35,7 +37,7 @@ static int bias_check(const pgee_tensor *t, int64_t heads) {
                 (long long)t->shape[1]);
   for (int64_t h = 0; h < heads; h++)
     for (int64_t i = 0; i < t->shape[1]; i++) {
-      float x = floats(t)[h * t->stride + i];
+      float x = tensor_floats(t)[h * t->stride + i];
       if (is_nonfinite(x * 1.5f))
         return fail(PGEE_ARGUMENT, "bias[%lld][%lld] is %s, expected a number", (long long)h + 1, (long long)i + 1,
                     is_nonfinite(x) ? nonfinite_name(x) : "too large");
@@ -203,12 +205,12 @@ static quantizer head_quantizer(const pgee_attention_args *a, int64_t row, int64
 
 /* A head's bias of a key at its query. */
 static const float *head_bias(const pgee_attention_args *a, int64_t head) {
-  return a->bias ? floats(a->bias) + head * a->bias->stride + a->bias->shape[1] / 2 : NULL;
+  return a->bias ? tensor_floats(a->bias) + head * a->bias->stride + a->bias->shape[1] / 2 : NULL;
 }
 
 static void run_f32(const pgee_attention_args *a, const context *c, piece p, int64_t start, int64_t column) {
   int64_t H = a->qkv->shape[1] / 3;
-  const float *q = floats(a->qkv) + start * a->qkv->stride + column;
+  const float *q = tensor_floats(a->qkv) + start * a->qkv->stride + column;
   attention k = {
       .q = q,
       .k = q + H,
@@ -218,8 +220,8 @@ static void run_f32(const pgee_attention_args *a, const context *c, piece p, int
       .D = head_width(a),
       .scale = a->scale,
       .bias = head_bias(a, p.head),
-      .y = a->y ? floats(a->y) + p.y * a->y->stride + column : NULL,
-      .ldy = stride_of(a->y),
+      .y = a->y ? tensor_floats(a->y) + p.y * a->y->stride + column : NULL,
+      .ldy = tensor_stride(a->y),
       .y_begin = p.first,
       .quantize = head_quantizer(a, p.y, column),
   };
@@ -236,11 +238,11 @@ static void run_u8(const pgee_attention_args *a, const context *c, piece p, int6
       .ld = a->qkv->stride,
       .S = length_of(c->batch, p.sequence),
       .D = head_width(a),
-      .scale = floats(a->qk_scale)[p.head * a->qk_scale->stride] * a->scale,
-      .v_scale = floats(a->v_scale)[p.head * a->v_scale->stride],
+      .scale = tensor_floats(a->qk_scale)[p.head * a->qk_scale->stride] * a->scale,
+      .v_scale = tensor_floats(a->v_scale)[p.head * a->v_scale->stride],
       .bias = head_bias(a, p.head),
-      .y = a->y ? floats(a->y) + p.y * a->y->stride + column : NULL,
-      .ldy = stride_of(a->y),
+      .y = a->y ? tensor_floats(a->y) + p.y * a->y->stride + column : NULL,
+      .ldy = tensor_stride(a->y),
       .y_begin = p.first,
       .quantize = head_quantizer(a, p.y, column),
   };
@@ -281,14 +283,14 @@ static int64_t work(const void *args, const context *c) {
   return sum;
 }
 
-const operator op_attention = {
+const operator_entry op_attention = {
     .name = "attention",
     .args_bytes = sizeof(pgee_attention_args),
     .fields = {FIELD(FIELD_READ, pgee_attention_args, qkv), FIELD(FIELD_WRITE, pgee_attention_args, y),
                FIELD(FIELD_READ, pgee_attention_args, qk_scale), FIELD(FIELD_READ, pgee_attention_args, v_scale),
                FIELD(FIELD_READ, pgee_attention_args, bias), QUANTIZER_FIELDS(pgee_attention_args)},
     .check = check,
-    .needs_batch = needs_always,
+    .needs_batch = operator_needs_always,
     .check_batch = check_batch,
     .scratch = scratch,
     .run = run,

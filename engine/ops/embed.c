@@ -1,6 +1,7 @@
 /* embed.c: y = (word[id] + type[type id]) + position[place in the sequence + offset]. Threads share the tokens. */
 #include "operator.h"
 #include "engine/base/status.h"
+#include "expect.h"
 
 static int table_check(const pgee_tensor *t, const char *what, int64_t width) {
   TRY(tensor_expect(t, what, -1, 2, -1, width));
@@ -109,18 +110,18 @@ static void run(const void *args, const context *c) {
       fetch_row(a->word, batch->ids[t + AHEAD]);
     const void *position = row(a->position, a->position_offset + (is_padding(a, batch->ids[t]) ? -1 : place++));
     const void *type = row(a->type, batch->types ? batch->types[t] : 0);
-    c->k->embed(floats(a->y) + t * a->y->stride, row(a->word, batch->ids[t]), a->word->dtype, position, dtype_of(a->position),
-                type, dtype_of(a->type), a->y->shape[1]);
+    c->k->embed(tensor_floats(a->y) + t * a->y->stride, row(a->word, batch->ids[t]), a->word->dtype, position,
+                dtype_of(a->position), type, dtype_of(a->type), a->y->shape[1]);
   }
 }
 
-const operator op_embed = {
+const operator_entry op_embed = {
     .name = "embed",
     .args_bytes = sizeof(pgee_embed_args),
     .fields = {FIELD(FIELD_READ, pgee_embed_args, word), FIELD(FIELD_READ, pgee_embed_args, position),
                FIELD(FIELD_READ, pgee_embed_args, type), FIELD(FIELD_WRITE, pgee_embed_args, y)},
     .check = check,
-    .needs_batch = needs_always,
+    .needs_batch = operator_needs_always,
     .check_batch = check_batch,
     .run = run,
 };

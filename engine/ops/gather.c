@@ -3,6 +3,7 @@
 
 #include "operator.h"
 #include "engine/base/status.h"
+#include "expect.h"
 
 static int check(const void *args) {
   const pgee_gather_args *a = args;
@@ -42,12 +43,12 @@ static void run(const void *args, const context *c) {
            (size_t)bytes);
 }
 
-const operator op_gather = {
+const operator_entry op_gather = {
     .name = "gather",
     .args_bytes = sizeof(pgee_gather_args),
     .fields = {FIELD(FIELD_READ, pgee_gather_args, x), FIELD(FIELD_WRITE, pgee_gather_args, y)},
     .check = check,
-    .needs_batch = needs_always,
+    .needs_batch = operator_needs_always,
     .check_batch = check_batch,
     .run = run,
 };

@@ -10,6 +10,8 @@
 #include "operator.h"
 #include "panels.h"
 #include "engine/base/status.h"
+#include "expect.h"
+#include "quantizer.h"
 
 /* ---- Checks ------------------------------------------------------------------------------------------------------- */
 
@@ -82,7 +84,7 @@ typedef struct part {
 
 static part part_of(const pgee_linear_args *a, const context *c) {
   int tile_m = a->w->dtype == PGEE_S8 ? c->k->tile_m : c->k->tile_m_f32;
-  part p = {.rows = rows_of(a->x, c)};
+  part p = {.rows = operator_rows(a->x, c)};
   if (p.rows > 0) {
     p.first = begin_of(p.rows, a->w->panels, tile_m, c->thread, c->threads);
     p.last = begin_of(p.rows, a->w->panels, tile_m, c->thread + 1, c->threads);
@@ -143,7 +145,7 @@ typedef struct rectangle {
 } rectangle;
 
 static rectangle rectangle_of(const pgee_linear_args *a, const context *c) {
-  int64_t rows = rows_of(a->x, c), panels = a->w->panels;
+  int64_t rows = operator_rows(a->x, c), panels = a->w->panels;
   int across = c->threads;
   for (int n = c->threads - 1; n >= 1; n--)
     if (c->threads % n == 0 &&
@@ -241,7 +243,7 @@ static int64_t work(const void *args, const context *c) {
   return rows * PANEL * a->w->K;
 }
 
-const operator op_linear = {
+const operator_entry op_linear = {
     .name = "linear",
     .args_bytes = sizeof(pgee_linear_args),
     .fields = {FIELD(FIELD_READ, pgee_linear_args, x), FIELD(FIELD_PACKED, pgee_linear_args, w),

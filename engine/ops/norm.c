@@ -2,6 +2,8 @@
 #include "operator.h"
 #include "engine/base/numbers.h"
 #include "engine/base/status.h"
+#include "expect.h"
+#include "quantizer.h"
 
 static int check(const void *args) {
   const pgee_norm_args *a = args;
@@ -29,18 +31,18 @@ static int64_t scratch(const void *args, int64_t T, int64_t S) {
 static void run(const void *args, const context *c) {
   const pgee_norm_args *a = args;
   int64_t first, last;
-  share(c, rows_of(a->x, c), &first, &last);
+  share(c, operator_rows(a->x, c), &first, &last);
   norm n = {
-      .x = floats(a->x),
+      .x = tensor_floats(a->x),
       .ldx = a->x->stride,
-      .residual = floats(a->residual),
-      .ld_residual = stride_of(a->residual),
-      .gamma = floats(a->gamma),
-      .beta = floats(a->beta),
+      .residual = tensor_floats(a->residual),
+      .ld_residual = tensor_stride(a->residual),
+      .gamma = tensor_floats(a->gamma),
+      .beta = tensor_floats(a->beta),
       .eps = a->eps,
       .width = a->x->shape[1],
-      .y = floats(a->y),
-      .ldy = stride_of(a->y),
+      .y = tensor_floats(a->y),
+      .ldy = tensor_stride(a->y),
       .quantize = quantizer_lower(&a->quantize),
       .scratch = (float *)c->scratch,
   };
@@ -48,7 +50,7 @@ static void run(const void *args, const context *c) {
     c->k->norm(&n, first, last);
 }
 
-const operator op_norm = {
+const operator_entry op_norm = {
     .name = "norm",
     .args_bytes = sizeof(pgee_norm_args),
     .fields = {FIELD(FIELD_OVER, pgee_norm_args, x), FIELD(FIELD_OVER, pgee_norm_args, residual),

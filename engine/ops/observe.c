@@ -28,7 +28,7 @@ static int any_nonfinite(const float *x, int64_t ldx, int64_t rows, int64_t widt
 static void look(const pgee_observe_args *a, const context *c, int64_t rows, int64_t first, int64_t last) {
   pgee_observer *o = a->observer;
   size_t bytes = (size_t)(last - first) * sizeof(float);
-  const float *x = floats(a->x) + first;
+  const float *x = tensor_floats(a->x) + first;
   memcpy(o->low + first, o->min + first, bytes);
   memcpy(o->high + first, o->max + first, bytes);
   if (any_nonfinite(x, a->x->stride, rows, last - first))
@@ -40,7 +40,7 @@ static void look(const pgee_observe_args *a, const context *c, int64_t rows, int
 /* The first that is not finite, so that the message does not depend on the threads. */
 static void report(const pgee_observe_args *a, const context *c, int64_t rows) {
   const pgee_observer *o = a->observer;
-  const float *x = floats(a->x);
+  const float *x = tensor_floats(a->x);
   for (int64_t t = 0; t < rows; t++)
     for (int64_t k = 0; k < o->K; k++)
       if (is_nonfinite(x[t * a->x->stride + k])) {
@@ -54,7 +54,7 @@ static void report(const pgee_observe_args *a, const context *c, int64_t rows) {
 static void run(const void *args, const context *c) {
   const pgee_observe_args *a = args;
   pgee_observer *o = a->observer;
-  int64_t rows = rows_of(a->x, c), first, last;
+  int64_t rows = operator_rows(a->x, c), first, last;
   share(c, round_up(o->K, 16) / 16, &first, &last);
   first = least(first * 16, o->K);
   last = least(last * 16, o->K);
@@ -74,10 +74,10 @@ static void run(const void *args, const context *c) {
     memcpy(o->max + first, o->high + first, (size_t)(last - first) * sizeof(float));
   }
   for (int64_t t = 0; c->thread == 0 && t < rows; t++)
-    observer_sample(o, floats(a->x) + t * a->x->stride);
+    observer_sample(o, tensor_floats(a->x) + t * a->x->stride);
 }
 
-const operator op_observe = {
+const operator_entry op_observe = {
     .name = "observe",
     .args_bytes = sizeof(pgee_observe_args),
     .fields = {FIELD(FIELD_READ, pgee_observe_args, x), FIELD(FIELD_OBSERVER, pgee_observe_args, observer)},

@@ -2,21 +2,22 @@
 #include "panels.h"
 
 #include "engine/base/numbers.h"
+#include "quantizer.h"
 
 epilogue linear_epilogue(const pgee_linear_args *a) {
   quantizer q = quantizer_lower(&a->quantize);
   return (epilogue){
-      .scale = floats(a->scale),
-      .bias = a->bias ? floats(a->bias) : a->w->zeros,
+      .scale = tensor_floats(a->scale),
+      .bias = a->bias ? tensor_floats(a->bias) : a->w->zeros,
       .wsum = a->w->sums,
       .zero = a->zero,
-      .row_scale = floats(a->row_scale),
+      .row_scale = tensor_floats(a->row_scale),
       .row_zero = a->row_zero ? a->row_zero->data : NULL,
       .activation = a->activation,
-      .residual = floats(a->residual),
-      .ld_residual = stride_of(a->residual),
-      .y = floats(a->y),
-      .ldy = stride_of(a->y),
+      .residual = tensor_floats(a->residual),
+      .ld_residual = tensor_stride(a->residual),
+      .y = tensor_floats(a->y),
+      .ldy = tensor_stride(a->y),
       .q = q.q,
       .ldq = q.ldq,
       .q_mul = q.mul,
@@ -72,9 +73,9 @@ static void fetch_vector(const void *v, int64_t first, int64_t last) {
 void fetch_vectors(const pgee_linear_args *a, int64_t panel) {
   int64_t first = panel * PANEL, last = least(first + PANEL, a->w->N);
   fetch_vector(a->w->sums, first, last);
-  fetch_vector(floats(a->scale), first, last);
-  fetch_vector(floats(a->bias), first, last);
-  fetch_vector(floats(a->quantize.m), first, last);
+  fetch_vector(tensor_floats(a->scale), first, last);
+  fetch_vector(tensor_floats(a->bias), first, last);
+  fetch_vector(tensor_floats(a->quantize.m), first, last);
 }
 
 /* Rows t to t + m of one panel, but for the tile's epilogue. `slot`: where the panel's vectors are laid out. */
@@ -142,7 +143,7 @@ static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogu
   for (int64_t t = first, quarter = 0; t < last; t += k->tile_m_f32, quarter++) {
     int m = (int)least(k->tile_m_f32, last - t);
     const float *fetch = next && quarter < 4 ? next + quarter * w->K * (PANEL / 4) : NULL;
-    k->gemm_f32(c, PANEL, floats(a->x) + t * a->x->stride, a->x->stride, b, PANEL, w->K, m, n, fetch);
+    k->gemm_f32(c, PANEL, tensor_floats(a->x) + t * a->x->stride, a->x->stride, b, PANEL, w->K, m, n, fetch);
     k->epilogue_f32(e, c, PANEL, t, m, n0, n);
   }
 }

@@ -1,6 +1,7 @@
 /* pool.c: one row for each sequence, and rows of unit length. Threads share the sequences, or the rows. */
 #include "operator.h"
 #include "engine/base/status.h"
+#include "expect.h"
 
 static int pool_check(const void *args) {
   const pgee_pool_args *a = args;
@@ -29,16 +30,17 @@ static void pool_run(const void *args, const context *c) {
   share(c, c->B, &first, &last);
   for (int64_t b = first; b < last; b++) {
     int64_t begin = c->batch->starts[b], rows = c->batch->starts[b + 1] - begin;
-    c->k->pool(floats(a->y) + b * a->y->stride, floats(a->x) + begin * a->x->stride, a->x->stride, rows, a->x->shape[1], a->mode);
+    c->k->pool(tensor_floats(a->y) + b * a->y->stride, tensor_floats(a->x) + begin * a->x->stride, a->x->stride, rows,
+               a->x->shape[1], a->mode);
   }
 }
 
-const operator op_pool = {
+const operator_entry op_pool = {
     .name = "pool",
     .args_bytes = sizeof(pgee_pool_args),
     .fields = {FIELD(FIELD_READ, pgee_pool_args, x), FIELD(FIELD_WRITE, pgee_pool_args, y)},
     .check = pool_check,
-    .needs_batch = needs_always,
+    .needs_batch = operator_needs_always,
     .check_batch = pool_check_batch,
     .run = pool_run,
 };
@@ -52,12 +54,12 @@ static int unit_check(const void *args) {
 static void unit_run(const void *args, const context *c) {
   const pgee_unit_args *a = args;
   int64_t first, last;
-  share(c, rows_of(a->x, c), &first, &last);
+  share(c, operator_rows(a->x, c), &first, &last);
   for (int64_t t = first; t < last; t++)
-    c->k->unit(floats(a->y) + t * a->y->stride, floats(a->x) + t * a->x->stride, a->x->shape[1]);
+    c->k->unit(tensor_floats(a->y) + t * a->y->stride, tensor_floats(a->x) + t * a->x->stride, a->x->shape[1]);
 }
 
-const operator op_unit = {
+const operator_entry op_unit = {
     .name = "unit",
     .args_bytes = sizeof(pgee_unit_args),
     .fields = {FIELD(FIELD_OVER, pgee_unit_args, x), FIELD(FIELD_WRITE, pgee_unit_args, y)},

@@ -6,6 +6,8 @@
  */
 #include "operator.h"
 #include "engine/base/status.h"
+#include "expect.h"
+#include "quantizer.h"
 
 static int check(const void *args) {
   const pgee_quantize_args *a = args;
@@ -51,20 +53,20 @@ static void run(const void *args, const context *c) {
   const pgee_quantize_args *a = args;
   int64_t first, last, width = a->x->shape[1];
   quantizer q = quantizer_lower(&a->quantize);
-  share(c, rows_of(a->x, c), &first, &last);
+  share(c, operator_rows(a->x, c), &first, &last);
   if (a->quantize.mode == PGEE_DYNAMIC_SEQUENCE) {
     float *all = (float *)c->shared, *own = (float *)c->scratch + 2 * c->T;
     if (first < last)
-      c->k->range(all, floats(a->x), a->x->stride, q.mul, width, first, last);
+      c->k->range(all, tensor_floats(a->x), a->x->stride, q.mul, width, first, last);
     team_barrier(c);
     unite(own, all, c->batch, first, last);
     q.ranges = own;
   }
   if (first < last)
-    c->k->quantize(&q, floats(a->x), a->x->stride, width, first, last);
+    c->k->quantize(&q, tensor_floats(a->x), a->x->stride, width, first, last);
 }
 
-const operator op_quantize = {
+const operator_entry op_quantize = {
     .name = "quantize",
     .args_bytes = sizeof(pgee_quantize_args),
     .fields = {FIELD(FIELD_READ, pgee_quantize_args, x), QUANTIZER_FIELDS(pgee_quantize_args)},

@@ -7,6 +7,7 @@
 #include "engine/base/numbers.h"
 #include "engine/data/observer.h"
 #include "engine/base/status.h"
+#include "engine/ops/batch.h"
 
 /* ---- Handles ------------------------------------------------------------------------------------------------------ */
 
@@ -27,9 +28,9 @@ pgee_plan *plan_hold(const pgee_plan *p) {
 }
 
 /* Of each handle in the args that is no buffer of a plan: one reference more, or one less. */
-static void hold_weights(const operator *o, const void *args, int hold) {
-  for (const field *f = o->fields; f->kind; f++) {
-    void *handle = field_get(args, f);
+static void hold_weights(const operator_entry *o, const void *args, int hold) {
+  for (const operator_field *f = o->fields; f->kind; f++) {
+    void *handle = operator_field_get(args, f);
     if (!handle)
       continue;
     if (f->kind == FIELD_PACKED)
@@ -92,7 +93,7 @@ int pgee_plan_buffer(pgee_plan *p, pgee_tensor **out, int dtype, int rows, int64
   t->rows = rows;
   if (dtype == PGEE_U8 && width > 0)
     t->stride = round_up(width, 64);
-  p->buffers[p->buffer_count++] = (buffer){.t = t, .first = -1, .last = -1};
+  p->buffers[p->buffer_count++] = (plan_buffer){.t = t, .first = -1, .last = -1};
   *out = t;
   return PGEE_OK;
 }
@@ -105,9 +106,9 @@ int64_t plan_find(const pgee_plan *p, const pgee_tensor *t) {
 }
 
 /* Buffers must be this plan's and written before they are read; what is written must be a buffer, for a plan has many callers. */
-static int check_buffers(const pgee_plan *p, const operator *o, const void *args) {
-  for (const field *f = o->fields; f->kind; f++) {
-    const pgee_tensor *t = field_is_tensor(f) ? field_get(args, f) : NULL;
+static int check_buffers(const pgee_plan *p, const operator_entry *o, const void *args) {
+  for (const operator_field *f = o->fields; f->kind; f++) {
+    const pgee_tensor *t = operator_field_is_tensor(f) ? operator_field_get(args, f) : NULL;
     if (!t)
       continue;
     int64_t i = plan_find(p, t);
@@ -121,9 +122,9 @@ static int check_buffers(const pgee_plan *p, const operator *o, const void *args
   return PGEE_OK;
 }
 
-static void touch_buffers(pgee_plan *p, const operator *o, const void *args) {
-  for (const field *f = o->fields; f->kind; f++) {
-    int64_t i = field_is_tensor(f) ? plan_find(p, field_get(args, f)) : -1;
+static void touch_buffers(pgee_plan *p, const operator_entry *o, const void *args) {
+  for (const operator_field *f = o->fields; f->kind; f++) {
+    int64_t i = operator_field_is_tensor(f) ? plan_find(p, operator_field_get(args, f)) : -1;
     if (i < 0)
       continue;
     if (p->buffers[i].first < 0)
@@ -132,7 +133,7 @@ static void touch_buffers(pgee_plan *p, const operator *o, const void *args) {
   }
 }
 
-static int push(pgee_plan *p, int op, const operator *o, const void *args) {
+static int push(pgee_plan *p, int op, const operator_entry *o, const void *args) {
   TRY(check_buffers(p, o, args));
   TRY(operator_check(o, args));
   TRY(grow((void **)&p->steps, p->step_count, &p->step_room, sizeof *p->steps));
@@ -142,13 +143,13 @@ static int push(pgee_plan *p, int op, const operator *o, const void *args) {
   memcpy(copy, args, o->args_bytes);
   hold_weights(o, copy, 1);
   touch_buffers(p, o, copy);
-  p->steps[p->step_count++] = (step){op, o, copy};
+  p->steps[p->step_count++] = (plan_step){op, o, copy};
   return PGEE_OK;
 }
 
 int pgee_plan_push(pgee_plan *p, int op, const void *args) {
   NEED(p);
-  const operator *o = operator_for(op);
+  const operator_entry *o = operator_for(op);
   TRY(expect_open(p));
   if (!o)
     return fail(PGEE_ARGUMENT, "%d is no operator", op);
@@ -169,7 +170,7 @@ int pgee_plan_seal(pgee_plan *p, const pgee_tensor *const *outputs, int count) {
                   at < 0 ? "no buffer of the plan" : "written by no step");
   }
   for (int i = 0; i < count; i++) {
-    buffer *b = &p->buffers[plan_find(p, outputs[i])];
+    plan_buffer *b = &p->buffers[plan_find(p, outputs[i])];
     b->output = 1;
     b->last = p->step_count;
   }
@@ -184,16 +185,16 @@ int pgee_plan_op(const pgee_plan *p, int64_t i) { return p && i >= 0 && i < p->s
 
 static int too_large(void) { return fail(PGEE_ARGUMENT, "a workspace for so many tokens or sequences is larger than memory"); }
 
-static int buffer_bytes(const pgee_tensor *t, const capacity *room, int64_t *bytes) {
+static int buffer_bytes(const pgee_tensor *t, const plan_capacity *room, int64_t *bytes) {
   int64_t n;
-  if (__builtin_mul_overflow(rows_in(t, room->T, room->B, room->R), t->stride * pgee_dtype_bytes(t->dtype), &n) ||
+  if (__builtin_mul_overflow(operator_rows_in(t, room->T, room->B, room->R), t->stride * pgee_dtype_bytes(t->dtype), &n) ||
       n > INT64_MAX / 4)
     return too_large();
   *bytes = round_up(n, 64);
   return PGEE_OK;
 }
 
-static int alive_together(const buffer *a, const buffer *b) {
+static int alive_together(const plan_buffer *a, const plan_buffer *b) {
   return a->first >= 0 && b->first >= 0 && a->first <= b->last && b->first <= a->last;
 }
 
@@ -224,7 +225,8 @@ static void sort_by_size(int64_t *order, const int64_t *sizes, int64_t count) {
   }
 }
 
-static int place(const pgee_plan *p, const capacity *room, int64_t *offsets, int64_t *sizes, int64_t *order, int64_t *bytes) {
+static int place(const pgee_plan *p, const plan_capacity *room, int64_t *offsets, int64_t *sizes, int64_t *order,
+                 int64_t *bytes) {
   for (int64_t i = 0; i < p->buffer_count; i++)
     TRY(buffer_bytes(p->buffers[i].t, room, &sizes[i]));
   sort_by_size(order, sizes, p->buffer_count);
@@ -240,7 +242,7 @@ static int place(const pgee_plan *p, const capacity *room, int64_t *offsets, int
   return PGEE_OK;
 }
 
-int plan_layout(const pgee_plan *p, const capacity *room, int64_t *offsets, int64_t *bytes) {
+int plan_layout(const pgee_plan *p, const plan_capacity *room, int64_t *offsets, int64_t *bytes) {
   int64_t *sizes = mem_array(2 * p->buffer_count, sizeof *sizes);
   if (!sizes)
     return PGEE_MEMORY;
@@ -249,10 +251,10 @@ int plan_layout(const pgee_plan *p, const capacity *room, int64_t *offsets, int6
   return status;
 }
 
-int plan_scratch(const pgee_plan *p, const capacity *room, int64_t *bytes) {
+int plan_scratch(const pgee_plan *p, const plan_capacity *room, int64_t *bytes) {
   *bytes = 0;
   for (int64_t i = 0; i < p->step_count; i++) {
-    const step *s = &p->steps[i];
+    const plan_step *s = &p->steps[i];
     int64_t wanted = s->o->scratch ? s->o->scratch(s->args, room->T, room->S) : 0;
     if (wanted > INT64_MAX / 1024)
       return too_large();
@@ -266,7 +268,7 @@ int plan_scratch(const pgee_plan *p, const capacity *room, int64_t *bytes) {
 
 int plan_check_batch(const pgee_plan *p, const pgee_batch *batch, int64_t S) {
   for (int64_t i = 0; i < p->step_count; i++) {
-    const operator *o = p->steps[i].o;
+    const operator_entry *o = p->steps[i].o;
     if (o->check_batch)
       TRY(operator_named(o, o->check_batch(p->steps[i].args, batch, S)));
   }

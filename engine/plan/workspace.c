@@ -11,13 +11,14 @@
 #include "engine/cpu/thread_count.h"
 #include "plan.h"
 #include "engine/base/status.h"
+#include "engine/ops/batch.h"
 
 enum { MOST_LEAD = 96 << 10 };
 
 struct pgee_workspace {
   pgee_tensor *memory; /* that this lies in */
   pgee_plan *plan;
-  capacity room;
+  plan_capacity room;
   int threads;    /* that there is scratch for */
   pace paces[32]; /* of batches of 1 token, 2 to 3, 4 to 7, ... */
   int64_t scratch_bytes;
@@ -41,7 +42,7 @@ static int64_t args_bytes(const pgee_plan *p) {
   return bytes;
 }
 
-static int lay_out(layout *l, const pgee_plan *p, const capacity *room, int threads) {
+static int lay_out(layout *l, const pgee_plan *p, const plan_capacity *room, int threads) {
   int64_t buffers, all_scratch;
   TRY(plan_layout(p, room, l->offsets, &buffers));
   TRY(plan_scratch(p, room, &l->scratch_bytes));
@@ -57,7 +58,7 @@ static int lay_out(layout *l, const pgee_plan *p, const capacity *room, int thre
 
 static int is_count(int64_t n) { return n >= 0 && n <= INT32_MAX; }
 
-static int check_capacity(const pgee_plan *p, const capacity *room) {
+static int check_capacity(const pgee_plan *p, const plan_capacity *room) {
   TRY(plan_expect_sealed(p));
   if (!is_count(room->T) || !is_count(room->B) || !is_count(room->S) || !is_count(room->R))
     return fail(PGEE_ARGUMENT, "a workspace for %lld tokens in %lld sequences of up to %lld tokens, %lld marked",
@@ -67,7 +68,7 @@ static int check_capacity(const pgee_plan *p, const capacity *room) {
 
 /* Calls use(l, ...) with the layout of a capacity, and frees what the layout holds. */
 static int with_layout(int (*use)(const layout *l, void *to, const pgee_plan *p, int threads), void *to, const pgee_plan *p,
-                       const capacity *room) {
+                       const plan_capacity *room) {
   int threads;
   TRY(check_capacity(p, room));
   TRY(pgee_threads(&threads));
@@ -94,7 +95,7 @@ static int take_bytes(const layout *l, void *to, const pgee_plan *p, int threads
 
 int pgee_plan_bytes(const pgee_plan *p, int64_t T, int64_t B, int64_t S, int64_t R, int64_t *bytes) {
   NEED(p, bytes);
-  return with_layout(take_bytes, bytes, p, &(capacity){T, B, S, R});
+  return with_layout(take_bytes, bytes, p, &(plan_capacity){T, B, S, R});
 }
 
 static void bind_tensors(pgee_workspace *w, const layout *l, char *block) {
@@ -109,13 +110,13 @@ static void bind_tensors(pgee_workspace *w, const layout *l, char *block) {
 /* Copies the steps' args with the workspace's tensors in place of the plan's buffers. */
 static void bind_args(pgee_workspace *w, char *at) {
   for (int64_t i = 0; i < w->plan->step_count; i++) {
-    const step *s = &w->plan->steps[i];
+    const plan_step *s = &w->plan->steps[i];
     w->args[i] = at;
     memcpy(at, s->args, s->o->args_bytes);
-    for (const field *f = s->o->fields; f->kind; f++) {
-      int64_t buffer_number = plan_find(w->plan, field_get(at, f));
+    for (const operator_field *f = s->o->fields; f->kind; f++) {
+      int64_t buffer_number = plan_find(w->plan, operator_field_get(at, f));
       if (buffer_number >= 0)
-        field_set(at, f, &w->tensors[buffer_number]);
+        operator_field_set(at, f, &w->tensors[buffer_number]);
     }
     at += round_up((int64_t)s->o->args_bytes, 16);
   }
@@ -142,7 +143,7 @@ static int make(const layout *l, void *to, const pgee_plan *p, int threads) {
 int pgee_workspace_new(pgee_workspace **out, const pgee_plan *p, int64_t T, int64_t B, int64_t S, int64_t R) {
   NEED(out, p);
   pgee_workspace *w;
-  const capacity room = {T, B, S, R};
+  const plan_capacity room = {T, B, S, R};
   TRY(with_layout(make, &w, p, &room));
   w->room = room;
   *out = w;
@@ -182,7 +183,7 @@ typedef struct run {
 /* What this thread goes through in the first step after number `after` that has weights. */
 static stretch weights_after(const pgee_workspace *w, const context *c, int64_t after) {
   for (int64_t i = after + 1; i < w->plan->step_count; i++) {
-    const operator *o = w->plan->steps[i].o;
+    const operator_entry *o = w->plan->steps[i].o;
     if (o->weights)
       return o->weights(w->args[i], c);
   }
@@ -193,7 +194,7 @@ static stretch weights_after(const pgee_workspace *w, const context *c, int64_t 
 static int64_t lead_of(const pgee_workspace *w, const context *c) {
   int64_t lead = 0;
   for (int64_t i = 0; i < w->plan->step_count; i++) {
-    const operator *o = w->plan->steps[i].o;
+    const operator_entry *o = w->plan->steps[i].o;
     int64_t piece = o->weights ? o->weights(w->args[i], c).piece : 0;
     lead = piece > lead ? piece : lead;
   }
@@ -210,9 +211,9 @@ static void look_ahead(const pgee_workspace *w, context *c) {
 }
 
 /* Whether a step wrote a NaN or an infinity. */
-static int wrote_nonfinite(const operator *o, const void *args) {
-  for (const field *f = o->fields; f->kind; f++)
-    if (f->kind == FIELD_WRITE && field_get(args, f) && pgee_tensor_nonfinite(field_get(args, f)) >= 0)
+static int wrote_nonfinite(const operator_entry *o, const void *args) {
+  for (const operator_field *f = o->fields; f->kind; f++)
+    if (f->kind == FIELD_WRITE && operator_field_get(args, f) && pgee_tensor_nonfinite(operator_field_get(args, f)) >= 0)
       return 1;
   return 0;
 }
@@ -225,7 +226,7 @@ static void run_steps(void *work, const context *common) {
   double began = r->seconds ? pgee_seconds() : 0;
   look_ahead(r->w, &c);
   for (c.step = 0; c.step < p->step_count; c.step++) {
-    const operator *o = p->steps[c.step].o;
+    const operator_entry *o = p->steps[c.step].o;
     if (o->weights)
       c.after = weights_after(r->w, &c, c.step);
     o->run(r->w->args[c.step], &c);
@@ -250,7 +251,7 @@ static void run_steps(void *work, const context *common) {
 
 static int check_batch(const pgee_workspace *w, const pgee_batch *batch) {
   int64_t S;
-  const capacity *room = &w->room;
+  const plan_capacity *room = &w->room;
   TRY(batch_check(batch, &S));
   if (batch->T > room->T || batch->B > room->B || S > room->S)
     return fail(PGEE_ARGUMENT,
@@ -265,7 +266,7 @@ static int check_batch(const pgee_workspace *w, const pgee_batch *batch) {
 
 static void set_rows(pgee_workspace *w, const pgee_batch *batch) {
   for (int64_t i = 0; i < w->plan->buffer_count; i++)
-    w->tensors[i].shape[0] = rows_in(&w->tensors[i], batch->T, batch->B, batch->R);
+    w->tensors[i].shape[0] = operator_rows_in(&w->tensors[i], batch->T, batch->B, batch->R);
 }
 
 static int run_paced(pgee_workspace *w, const pgee_batch *batch, double *seconds) {

@@ -199,7 +199,7 @@ typedef struct call {
   pgee_encoding *e;
   const pgee_text *texts[2]; /* the second may be NULL */
   const pgee_encode_options *o;
-  const template *shape;
+  const tokenizer_template *shape;
   int64_t special; /* tokens that the template puts around */
   int left;        /* texts are cut off at their beginning */
   run run;
@@ -426,7 +426,7 @@ static int check_room(const call *c, int64_t bytes) {
 
 static int encode(call *c) {
   int64_t n1, n2, length = 0, room = c->o->max_tokens - c->special;
-  const template *shape = c->shape;
+  const tokenizer_template *shape = c->shape;
   TRY(put_texts(c, shape->plain && !c->o->bare ? shape->before : 0, shape->plain && !c->o->bare ? shape->between : 0, room, &n1,
                 &n2));
   if (shape->plain)

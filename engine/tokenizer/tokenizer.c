@@ -80,7 +80,7 @@ static int open_all_steps(pgee_tokenizer *t) {
   return steps_open(t, &t->decoders, (int64_t)n[0] + n[1], n[2]);
 }
 
-static void measure(template *s, int pair) {
+static void measure(tokenizer_template *s, int pair) {
   int a = 0, b = 0;
   s->plain = 1;
   for (int64_t i = 0; i < s->count; i++) {
@@ -102,7 +102,7 @@ static int open_templates(pgee_tokenizer *t) {
     int64_t count = t->options->template_counts[pair];
     if (count < 0 || count > MAX_TEMPLATE || at + count > bytes / (int64_t)sizeof *list)
       return broken("its templates are not there");
-    t->templates[pair] = (template){.list = list + at, .count = count};
+    t->templates[pair] = (tokenizer_template){.list = list + at, .count = count};
     for (int64_t i = at; i < at + count; i++)
       if (list[i].id < PGEE_TEXT_B || list[i].id >= t->names.count || (list[i].id == PGEE_TEXT_B && !pair))
         return broken("an id of its templates");

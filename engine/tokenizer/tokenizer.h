@@ -46,14 +46,13 @@ typedef struct tokenizer_options {
   char prefix[MAX_PREFIX];    /* ends with zero */
 } tokenizer_options;
 
-typedef struct template {
+typedef struct tokenizer_template {
   const pgee_template_piece *list;
   int64_t count;
   int64_t special; /* how many of them are special tokens */
   int plain;       /* the first text once, then the second: what stands before, between and behind is put around in place */
   int64_t before, between;
-}
-template;
+} tokenizer_template;
 
 struct pgee_tokenizer {
   pgee_tensor *tensor; /* held: the image */
@@ -66,7 +65,7 @@ struct pgee_tokenizer {
   wordpiece wordpiece;
   unigram unigram;
   bpe bpe;
-  template templates[2];
+  tokenizer_template templates[2];
   int left; /* texts are cut off at their beginning */
   int fast; /* WordPiece after BertNormalizer or nothing and BertPreTokenizer: `bert` and `ascii` say how */
   bert_options bert;
