@@ -1,7 +1,7 @@
 /* kernels.h: function types and contracts of the kernels, and the table that holds one row of them per ISA.
  *
  * Kernels know registers. They take raw pointers, allocate nothing, keep no state, start no thread and cannot fail; who calls
- * them has checked everything. All of one column compute the same bits (kernels/README.md fixes the order of every
+ * them has checked everything. All of one column compute the same bits (kernels/ARITHMETIC.md fixes the order of every
  * float operation), so a row of the table is chosen by speed alone.
  *
  * Layout of packed weights, kernels/gemm_u8s8/layout.h: s8 [N/64][K/64][16][64][4], N and K padded with zeros to 64. A panel is
@@ -105,7 +105,7 @@ typedef struct attention {
 } attention;
 
 /* The same in INT8. A score is s = sum over d of (q - 128) (k - 128), exact; p is 255 exp(s scale + bias - max (s scale + bias))
- * rounded to an integer (kernels/README.md says how); y = v_scale * sum p (v - 128) / sum p. scale, of a score, is
+ * rounded to an integer (kernels/ARITHMETIC.md says how); y = v_scale * sum p (v - 128) / sum p. scale, of a score, is
  * the product of q's and k's scales and 1 / sqrt(D); it and v_scale are positive and finite. q's rows are readable up to D
  * rounded up to 4. S and D at most 32768. */
 typedef struct attention_u8s8 {

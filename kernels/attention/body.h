@@ -1,4 +1,4 @@
-/* body.h: FP32 attention over sixteen lanes; included by ref.c, avx2.c and avx512vnni.c after their v16. kernels/README.md writes
+/* body.h: FP32 attention over sixteen lanes; included by ref.c, avx2.c and avx512vnni.c after their v16. kernels/ARITHMETIC.md writes
  * down the arithmetic, scratch.h the scratch.
  *
  * Memory is O(S): the keys, and the scores of QUERIES queries. Each query's bits depend on nothing but its own row, the keys and

@@ -7,7 +7,7 @@
  *   probability(d, c)                   p of 16 scores; values outside 0 to 255 are allowed, because store_p clamps
  *   store_p(to, a, b, c, d)             stores 64 probabilities; returns their sums over some lanes
  *
- * After head.h comes blocks.h, or on AMX tiles_amx.h. kernels/README.md defines the arithmetic, scratch.h the scratch. Sums are
+ * After head.h comes blocks.h, or on AMX tiles_amx.h. kernels/ARITHMETIC.md defines the arithmetic, scratch.h the scratch. Sums are
  * integers, so their order is free. A query's bits depend on its own row, the keys and the values alone, and therefore neither on
  * the blocks nor on q0 and q1.
  */

@@ -1,6 +1,6 @@
 /* body.h: the row operators and tile epilogues over sixteen lanes; included by ref.c, avx2.c and avx512vnni.c after their v16.
  *
- * kernels/README.md writes down the arithmetic. Lanes past the row's end hold what cannot change the result.
+ * kernels/ARITHMETIC.md writes down the arithmetic. Lanes past the row's end hold what cannot change the result.
  */
 #include <float.h>
 #include <math.h>

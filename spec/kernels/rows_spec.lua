@@ -1,5 +1,5 @@
 -- The row operators and tile epilogues: every ISA gives the reference's bits, the reference is close to plain loops in double,
--- and what a kernel does with zeros, denormals, infinities and NaN is what kernels/README.md says.
+-- and what a kernel does with zeros, denormals, infinities and NaN is what kernels/ARITHMETIC.md says.
 local ffi = require "ffi"
 local C = require("spec.support.native").cdef [[
   typedef struct rows_case {

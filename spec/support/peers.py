@@ -6,7 +6,7 @@
   peers.py bert-base --lengths FILE [--sorted] --batch 32 ...
   peers.py minilm bert-base --mixed FILE,FILE ...
 
-A ROW is NAME:BATCHxTOKENS, such as minilm:32x128; by default those of kernels/README.md. With --lengths, rows are names alone,
+A ROW is NAME:BATCHxTOKENS, such as minilm:32x128; by default those of kernels/FIGURES.md. With --lengths, rows are names alone,
 and one run is all texts of FILE (a number of tokens on each line) in batches, padded for the peers, packed for Perigee. --mixed
 does that in batches of 1, 8 and 32, in the order of each file and sorted, and prints each one's best.
 
