@@ -129,6 +129,7 @@ lint:
 	@sh .ci/deps lint embed
 	luacheck --quiet $(LUA_FILES)
 	sh .ci/floats lua recipes
+	! grep -rnF --include='*.lua' 'ffi.cdef' lua recipes | grep -vE '^lua/perigee/(ffi|find|os|repl/readline)\.lua:' # they declare C
 	! grep -rInE '^(<<<<<<<|>>>>>>>) ' Makefile *.md .ci engine kernels lua recipes spec # of a conflict that was not resolved
 	build/ruff/ruff check --quiet --no-cache --config .ci/ruff.toml kernels recipes spec
 	@echo clang-format; sh .ci/format $(C_FILES)

@@ -8,7 +8,7 @@ dofile(here .. "/modules.lua")
 local common = require "common"
 local checkpoint = require "perigee.checkpoint"
 local json = require "perigee.base.json"
-local pgee = require "perigee.ffi"
+local system = require "perigee.os"
 local safetensors = require "perigee.safetensors"
 
 -- A tensor's name in BERT, without "encoder.layer.0.", and in DistilBERT, without "transformer.layer.0.".
@@ -71,7 +71,7 @@ local function rewrite(from, to)
   end
   positions:put(numbers)
   tensors["embeddings.position_embeddings.weight"] = positions
-  pgee.make_folder(to .. "/1_Pooling")
+  system.make_folder(to .. "/1_Pooling")
   for _, name in ipairs(FILES) do
     local file = io.open(from .. "/" .. name, "rb")
     if file then

@@ -11,6 +11,7 @@ local here = arg[0]:match "^(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 local common = require "common"
 local bench = require "perigee.bench"
+local cpu = require "perigee.cpu"
 local ffi = require "ffi"
 local inputs = require "perigee.run.inputs"
 local json = require "perigee.base.json"
@@ -19,9 +20,17 @@ local pgee = require "perigee.ffi"
 local random = require "perigee.checkpoint.random"
 local report = require "perigee.run.report"
 local workload = require "perigee.bench.workload"
-local C, check, fail = pgee.C, pgee.check, common.fail
+local C, fail = pgee.C, common.fail
 
 ---- Arguments ---------------------------------------------------------------------------------------------------------
+
+local function isas()
+  local known = {}
+  for _, name in ipairs(cpu.isa_names()) do
+    known[name] = true
+  end
+  return known
+end
 
 local function arguments()
   return common.arguments {
@@ -43,7 +52,7 @@ local function arguments()
       { "instances", {
         "integer", 1, help = "Processes side by side, each pinned to as many CPUs as it has threads", said = "one, not pinned",
       } },
-      { "isa", { "text", argname = "name", help = "Instruction set, such as avx2; a wrong name lists all", said = "the best" } },
+      { "isa", { "choice", isas(), argname = "name", help = "Instruction set", said = "the best that this CPU runs" } },
       "alpha",
       { "pages", {
         "choice", { normal = true, huge = true }, help = "Memory of the weights: in huge pages, or not", said = "normal",
@@ -79,17 +88,6 @@ local function check_arguments(args)
   if args.activations == "f32" then
     common.refuse(args, { "alpha", "pages" }, "with --activations f32: it is for INT8")
   end
-end
-
-local function set_isa(name)
-  local names = {}
-  for isa = 0, C.PGEE_ISAS - 1 do
-    names[#names + 1] = ffi.string(C.pgee_isa_name(isa))
-    if names[#names] == name then
-      return check(C.pgee_isa_set(isa))
-    end
-  end
-  fail("--isa is '%s', expected one of %s", name, table.concat(names, ", "))
 end
 
 ---- What is timed -----------------------------------------------------------------------------------------------------
@@ -211,7 +209,7 @@ local function print_described(r)
     line("settings", "%s", r.settings)
   end
   line("CPU", "%s; ISA %s; oneDNN %s", r.cpu, r.isa, r.onednn or "not found")
-  local amx = report.amx_unused()
+  local amx = cpu.amx_unused()
   if amx and amx:find("Linux refused", 1, true) then
     line("", "%s", amx)
   end
@@ -264,7 +262,7 @@ common.main(function()
   local args = arguments()
   check_arguments(args)
   if args.isa then
-    set_isa(args.isa)
+    cpu.set_isa(args.isa)
   end
   if args.threads then
     perigee.threads(args.threads)

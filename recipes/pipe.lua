@@ -15,7 +15,6 @@ local loading = require "loading"
 local meter = require "perigee.pipe.meter"
 local arguments = require "pipe_arguments"
 local perigee = require "perigee"
-local pgee = require "perigee.ffi"
 local sink = require "perigee.pipe.sink"
 local source = require "perigee.pipe.source"
 local system = require "perigee.os"
@@ -207,9 +206,9 @@ end
 -- Refuses an output that is also the input: writing would erase the input before it was read, or --resume would take the input
 -- for earlier answers.
 local function check_output(args, fd)
-  local input = pgee.stat(fd)
+  local input = system.stat(fd)
   local function is_input(file)
-    local there = input and pgee.stat(file)
+    local there = input and system.stat(file)
     return there and there.id == input.id
   end
   if not args.output then

@@ -7,7 +7,7 @@ dofile(here .. "/modules.lua")
 local common = require "common"
 local loading = require "loading"
 local perigee = require "perigee"
-local pgee = require "perigee.ffi"
+local find = require "perigee.find"
 local repl = require "perigee.repl"
 
 common.main(function()
@@ -32,9 +32,9 @@ common.main(function()
 
   -- The session begins with these lines, as if they had been typed.
   local load = args.strict_files and "model = perigee.load(%q, { strict = true })" or "model = perigee.load %q"
-  local setup = { 'perigee = require "perigee"', load:format(pgee.absolute(args.model)) }
+  local setup = { 'perigee = require "perigee"', load:format(find.absolute(args.model)) }
   if args.calibration then
-    setup[3] = ("stats = model:calibrate(perigee.lines %q, { samples = %d })"):format(pgee.absolute(args.calibration),
+    setup[3] = ("stats = model:calibrate(perigee.lines %q, { samples = %d })"):format(find.absolute(args.calibration),
       args.samples)
     setup[4] = "q = model:quantize { stats = stats }"
   end

@@ -1,7 +1,7 @@
 --- The C library: finds it, declares it, turns its failures into Lua errors and its handles into objects.
 --
--- The declarations are the text of perigee.h that the library itself carries, so the two cannot drift apart. This is the only
--- module that declares C functions.
+-- The declarations are the text of perigee.h that the library itself carries, so the two cannot drift apart. perigee.os declares
+-- the functions of the C library, and repl/readline.lua those of GNU readline. No other module declares C functions.
 local ffi = require "ffi"
 local find = require "perigee.find"
 
@@ -57,85 +57,6 @@ end
 M.C = C
 --- The path that the library was loaded by.
 M.path = path
-
---- Declares functions of other libraries for the module that calls them. Declaring them again does no harm.
-function M.declare(text)
-  pcall(ffi.cdef, text)
-end
-
-M.declare [[
-  int isatty(int fd);
-  int mkdir(const char *path, unsigned mode);
-  int statx(int folder, const char *path, int flags, unsigned mask, void *to);
-  int ioctl(int fd, unsigned long request, ...);
-  void (*signal(int number, void (*handler)(int)))(int);
-]]
-
---- Whether a file descriptor (2 is standard error) is a terminal.
-function M.terminal(fd)
-  return ffi.C.isatty(fd) == 1
-end
-
---- Columns of the terminal that a file descriptor is, or nil.
-function M.columns(fd)
-  local TIOCGWINSZ, size = 0x5413, ffi.new "unsigned short[4]" -- rows, columns
-  return ffi.C.ioctl(fd, TIOCGWINSZ, size) == 0 and size[1] > 0 and size[1] or nil
-end
-
---- From now on Ctrl-C asks the run in progress to stop, as pgee_interrupt does, and nothing else. Returns a function that puts
--- back what it did before. For programs that talk to somebody at a terminal.
-function M.catch_interrupts()
-  local SIGINT = 2 -- pgee_interrupt takes any number but 0 as a yes
-  local before = ffi.C.signal(SIGINT, ffi.cast("void (*)(int)", C.pgee_interrupt))
-  return function()
-    ffi.C.signal(SIGINT, before)
-  end
-end
-
---- The absolute path without symbolic links; the path unchanged if nothing has that path.
-M.absolute = find.absolute
-
---- The working directory of the process when it loaded this module. Relative paths in environment variables start there,
--- because a host may change its working directory later.
-M.started = M.absolute "."
-
--- struct statx of Linux, 256 bytes.
-M.declare [[
-  struct perigee_statx {
-    uint32_t mask, block; uint64_t attributes; uint32_t links, user, group; uint16_t mode, none; uint64_t inode, size;
-    uint64_t times[10]; uint32_t special[2], major, minor; uint64_t rest[14];
-  };
-]]
-
--- By the upper four bits of the mode.
-local KINDS = {
-  [1] = "a named pipe", [2] = "a character device", [4] = "a directory", [6] = "a block device", [8] = "a file",
-  [12] = "a socket",
-}
-
---- Describes a path or a file descriptor: { kind = "a directory", regular = false, bytes = 4096, id = "..." }. Equal ids mean
--- the same file. Returns nil if the system call fails; then the second result is true if nothing has that path.
-function M.stat(file)
-  local HERE, EMPTY_PATH, BASIC = -100, 0x1000, 0x7ff
-  local ENOENT, ENOTDIR = 2, 20
-  local to = ffi.new "struct perigee_statx"
-  local is_path = type(file) == "string"
-  if ffi.C.statx(is_path and HERE or file, is_path and file or "", is_path and 0 or EMPTY_PATH, BASIC, to) ~= 0 then
-    return nil, ffi.errno() == ENOENT or ffi.errno() == ENOTDIR
-  end
-  local kind = math.floor(to.mode / 4096)
-  return {
-    kind = KINDS[kind] or "no file", regular = kind == 8, bytes = tonumber(to.size),
-    id = ("%d:%d:%s"):format(to.major, to.minor, tostring(to.inode)),
-  }
-end
-
---- Makes a folder and those above it. One that is there or cannot be made shows when something is written into it.
-function M.make_folder(folder)
-  for slash in (folder .. "/"):gmatch "()/" do
-    ffi.C.mkdir(folder:sub(1, slash - 1), 493) -- rwxr-xr-x
-  end
-end
 
 -- ---- Failures -----------------------------------------------------------------------------------------------------------
 

@@ -11,8 +11,10 @@ if type(package.loaded["perigee.find"]) == "table" then -- while it is loaded, s
   return package.loaded["perigee.find"]
 end
 
-pcall(ffi.cdef, "char *realpath(const char *path, char *resolved);")
-pcall(ffi.cdef, "void free(void *block);")
+ffi.cdef [[
+  char *realpath(const char *path, char *resolved);
+  void free(void *pointer);
+]]
 
 local find = {}
 
@@ -26,6 +28,10 @@ function find.absolute(path)
   ffi.C.free(found)
   return text
 end
+
+--- The working directory of the process when it loaded this module. Relative paths in environment variables start there,
+-- because a host may change its working directory later.
+find.started = find.absolute "."
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
 

@@ -8,26 +8,21 @@
 --
 -- lua/README.md describes all of it.
 local ffi = require "ffi"
+local cpu = require "perigee.cpu"
 local pgee = require "perigee.ffi"
-local C, check, error = pgee.C, pgee.check, pgee.error
 
 local perigee = {}
 
 --- The library's version, "0.1.0".
-perigee.version = ffi.string(C.pgee_version())
+perigee.version = ffi.string(pgee.C.pgee_version())
 
 --- perigee.threads(): how many threads a run uses. perigee.threads(n) sets it.
 function perigee.threads(n)
   if n ~= nil then
-    if type(n) ~= "number" or n % 1 ~= 0 or math.abs(n) >= 2 ^ 31 then -- beyond it, C would see another number
-      error(("threads: expected an integer from 1 to 256, got %s"):format(pgee.describe(n)))
-    end
-    check(C.pgee_threads_set(n))
+    cpu.set_threads(n)
     return n
   end
-  local threads = ffi.new "int[1]"
-  check(C.pgee_threads(threads))
-  return threads[0]
+  return (cpu.threads())
 end
 
 -- What is loaded when it is first asked for, so that whoever opens an artifact does not wait for what makes one: a module, or one

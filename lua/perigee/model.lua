@@ -2,6 +2,7 @@
 local calibrate = require "perigee.quantize.calibrate"
 local checkpoint = require "perigee.checkpoint"
 local Config = require "perigee.checkpoint.config"
+local cpu = require "perigee.cpu"
 local definitions = require "perigee.checkpoint.definitions"
 local Encoder = require "perigee.run.encoder"
 local fuse = require "perigee.graph.passes.fuse"
@@ -19,8 +20,7 @@ local save = require "perigee.artifact.save"
 local sites = require "perigee.graph.passes.sites"
 local tokenizer = require "perigee.tokenizer"
 local Weights = require "perigee.checkpoint.weights"
-local ffi = require "ffi"
-local C, raise = pgee.C, pgee.raise
+local raise = pgee.raise
 
 local Model = Encoder.extend {}
 
@@ -94,9 +94,12 @@ local function kernel_of(given)
   if given ~= nil then
     options.choice(given, { auto = true, onednn = true }, "load: kernel")
   end
-  local there = given ~= "auto" and C.pgee_onednn_version() ~= nil
+  if given == "auto" then
+    return given -- without a look for oneDNN, which loads it
+  end
+  local there, reason = cpu.onednn()
   if given == "onednn" and not there then
-    error("load: kernel is onednn, which cannot be used: " .. ffi.string(C.pgee_message()), 0)
+    error("load: kernel is onednn, which cannot be used: " .. reason, 0)
   end
   return given or there and "onednn" or "auto"
 end

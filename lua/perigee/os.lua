@@ -1,11 +1,16 @@
---- System: file descriptors, signals and files that are replaced whole, for programs that read and write streams.
+--- The operating system: file descriptors, signals, terminals, files and processes.
 --
--- Nothing here waits without looking at whether an interrupt was asked for: what can wait does so in slices of time.
+-- This is the only module that declares functions of the C library. A function here that may wait does so in slices of time, and
+-- between two slices it looks whether an interrupt was asked for.
+local bit = require "bit"
 local ffi = require "ffi"
+local find = require "perigee.find"
 local pgee = require "perigee.ffi"
 local C = pgee.C
 
-pgee.declare [[
+-- LuaJIT accepts functions that are declared again, but no struct. Therefore the structs below have no names: this module can be
+-- loaded twice.
+ffi.cdef [[
   long read(int fd, void *to, size_t count);
   long write(int fd, const void *from, size_t count);
   long pwrite(int fd, const void *from, size_t count, long offset);
@@ -13,46 +18,78 @@ pgee.declare [[
   int open(const char *path, int flags, ...);
   int close(int fd);
   int fcntl(int fd, int command, ...);
+  int ioctl(int fd, unsigned long request, ...);
+  int isatty(int fd);
+  int poll(void *list, unsigned long count, int milliseconds);
+  int statx(int folder, const char *path, int flags, unsigned mask, void *to);
   long readlink(const char *path, char *to, size_t count);
   long lseek(int fd, long offset, int whence);
   int ftruncate(int fd, long length);
   int fsync(int fd);
   int flock(int fd, int operation);
   int rename(const char *from, const char *to);
+  int mkdir(const char *path, unsigned mode);
+  char *strerror(int number);
+
+  void (*signal(int number, void (*handler)(int)))(int);
+  void (*sysv_signal(int number, void (*handler)(int)))(int);
+
   int getpid(void);
   int kill(int pid, int signal);
-  char *strerror(int number);
-  void (*sysv_signal(int number, void (*handler)(int)))(int);
+  int fork(void);
+  int pipe(int fds[2]);
+  int waitpid(int pid, int *status, int options);
+  void _exit(int status);
+  int sched_getaffinity(int pid, size_t size, void *mask);
+  int sched_setaffinity(int pid, size_t size, const void *mask);
+
+  void *malloc(size_t bytes);
+  void free(void *pointer);
+  char *strdup(const char *text);
 ]]
-pgee.declare "struct perigee_poll { int fd; short events, came; }; int poll(struct perigee_poll *list, unsigned long n, int ms);"
 local S = ffi.C
 
 local system = {}
 
 local EINTR, EAGAIN, EPIPE = 4, 11, 32
-local IN, OUT = 1, 4
-local SLICE = 200 -- ms
-local PIPE = 4096 -- bytes that a pipe takes at once if it takes any (PIPE_BUF)
 
 --- Why the last call failed: "No space left on device".
 function system.reason()
   return ffi.string(S.strerror(ffi.errno()))
 end
 
-local one = ffi.new "struct perigee_poll[1]"
+---- Reading and writing -----------------------------------------------------------------------------------------------
 
--- Whether the descriptor can be read or written within so many milliseconds. What is closed or broken can: the call says so.
+local IN, OUT = 1, 4
+local SLICE = 200 -- ms
+local PIPE = 4096 -- a pipe that can take anything takes this many bytes at once (PIPE_BUF)
+
+local one = ffi.new "struct { int fd; short events, came; }[1]"
+
+-- Whether the descriptor can be read or written within `ms` milliseconds (negative: any time). The answer is also yes if the
+-- other end is closed or broken: the call that reads or writes then reports it.
 local function ready(fd, events, ms)
   one[0].fd, one[0].events, one[0].came = fd, events, 0
   return S.poll(one, 1, ms) > 0
 end
 
---- Whether something can be read now; so it is at the end, too.
+--- Whether a read would return at once. At the end of the input it would.
 function system.readable(fd)
   return ready(fd, IN, 0)
 end
 
---- Reads up to `count` bytes once there are some. Returns how many, 0 at the end; nil if interrupted; nil and why.
+--- Waits until something can be read. Returns false if a signal ended the wait and an interrupt was asked for.
+function system.wait_readable(fd)
+  while C.pgee_interrupted() == 0 do
+    if ready(fd, IN, -1) then
+      return true
+    end
+  end
+  return false
+end
+
+--- Waits for input and reads up to `count` bytes. Returns the number of bytes, 0 at the end; nil if interrupted; nil and the
+-- reason if reading failed.
 function system.read(fd, to, count)
   while C.pgee_interrupted() == 0 do
     if ready(fd, IN, SLICE) then
@@ -67,19 +104,20 @@ function system.read(fd, to, count)
   return nil
 end
 
--- How much of what is left is written at once: up to the last end of a line in it, if there is one.
+-- How many of the `left` bytes are written at once: up to the last end of a line among those that a pipe takes at once, or all
+-- of those if there is no end of a line.
 local function portion(from, left)
-  local most = math.min(left, PIPE)
-  for n = most, 1, -1 do
+  local max = math.min(left, PIPE)
+  for n = max, 1, -1 do
     if from[n - 1] == 10 then
       return n
     end
   end
-  return most
+  return max
 end
 
---- Writes text. Once interrupted it ends where a line ends, unless what reads takes the rest without a wait. Returns true; nil
--- and why if it could not be written, nil alone if interrupted. `bytes`: it has no lines.
+--- Writes a text. After an interrupt it stops at the end of a line, unless the reader takes the rest without a wait. Returns
+-- true; nil if it stopped because of an interrupt; nil and the reason if writing failed. bytes: true if the text has no lines.
 function system.write(fd, text, bytes)
   local from, left, whole = ffi.cast("const uint8_t *", text), #text, true
   while left > 0 do
@@ -102,37 +140,59 @@ end
 
 ---- Signals -----------------------------------------------------------------------------------------------------------
 
-local PIPE_SIGNAL = 13
+local INTERRUPT, PIPE_SIGNAL = 2, 13
 local handler = ffi.typeof "void (*)(int)"
 local IGNORED = ffi.cast(handler, 1)
 
---- From now on each of these signals asks for an interrupt, the first time; the second time it does what it does by default. A
--- closed pipe ends the process, whatever its parent had set. system.signal() tells which signal came.
+--- For programs without a prompt. From now on each of these signals asks for an interrupt when it comes first; the second time
+-- it has its default effect. A closed pipe ends the process, also if the parent process had the signal ignored. system.signal()
+-- returns which signal came.
 function system.catch(...)
   for _, number in ipairs { ... } do
-    local before = S.sysv_signal(number, ffi.cast(handler, C.pgee_interrupt)) -- once, and waits are ended by it
-    if before == IGNORED then -- as of what runs behind a shell's back: it stays so
+    local before = S.sysv_signal(number, ffi.cast(handler, C.pgee_interrupt)) -- sysv: one time, and the signal ends waits
+    if before == IGNORED then -- a shell does this for programs in the background; they stay undisturbed
       S.sysv_signal(number, before)
     end
   end
   S.sysv_signal(PIPE_SIGNAL, nil)
 end
 
---- The number of the signal that came, nil if none did.
+--- For programs with a prompt. From now on Ctrl-C only asks the run in progress to stop, as pgee_interrupt does. Returns a
+-- function that restores the effect that Ctrl-C had before.
+function system.catch_interrupts()
+  local before = S.signal(INTERRUPT, ffi.cast(handler, C.pgee_interrupt))
+  return function()
+    S.signal(INTERRUPT, before)
+  end
+end
+
+--- The number of the signal that asked for an interrupt; nil if none did.
 function system.signal()
   local number = C.pgee_interrupted()
   return number ~= 0 and number or nil
 end
 
+---- Terminals ---------------------------------------------------------------------------------------------------------
+
+--- Whether a file descriptor (2 is standard error) is a terminal.
+function system.is_terminal(fd)
+  return S.isatty(fd) == 1
+end
+
+--- The width in columns of the terminal behind a file descriptor; nil if it is no terminal.
+function system.columns(fd)
+  local TIOCGWINSZ, size = 0x5413, ffi.new "unsigned short[4]" -- rows, columns
+  return S.ioctl(fd, TIOCGWINSZ, size) == 0 and size[1] > 0 and size[1] or nil
+end
+
 ---- Files -------------------------------------------------------------------------------------------------------------
 
-local READ, WRITE, READ_WRITE, CREATE, FOLDER = 0, 1, 2, 64, 65536
+local READ, WRITE = 0, 1
 local GET_FLAGS = 1 -- of fcntl
-local ALONE, NOW = 2, 4
-local END = 2
+local END = 2 -- of lseek
 
---- Takes those of standard input, output and error that are closed, or a file that is opened would be taken for them. To read or
--- write there stays an error.
+--- Opens /dev/null for each of standard input, output and error that is closed. Otherwise the next file that is opened would
+-- become one of them. Reading or writing there still fails.
 function system.occupy()
   for fd = 0, 2 do
     if S.fcntl(fd, GET_FLAGS) < 0 then
@@ -141,7 +201,7 @@ function system.occupy()
   end
 end
 
---- Opens a file to read. Returns its descriptor; nil and why.
+--- Opens a file for reading. Returns its descriptor; nil and the reason if that failed.
 function system.open(path)
   local fd = S.open(path, READ)
   if fd < 0 then
@@ -150,7 +210,7 @@ function system.open(path)
   return fd
 end
 
---- Bytes of a file; nil of what has no length, such as a pipe.
+--- The size of a file in bytes; nil for something without a size, such as a pipe.
 function system.size(fd)
   local here = S.lseek(fd, 0, 1)
   if here < 0 then
@@ -161,92 +221,112 @@ function system.size(fd)
   return tonumber(size)
 end
 
-local File = {}
-File.__index = File
+-- struct statx of Linux, 256 bytes.
+local status = ffi.typeof [[
+  struct {
+    uint32_t mask, block; uint64_t attributes; uint32_t links, user, group; uint16_t mode, none; uint64_t inode, size;
+    uint64_t times[10]; uint32_t special[2], major, minor; uint64_t rest[14];
+  }
+]]
 
-local function failed(path)
-  error(("cannot write '%s': %s"):format(path, system.reason()), 0)
+-- By the upper four bits of the mode.
+local KINDS = {
+  [1] = "a named pipe", [2] = "a character device", [4] = "a directory", [6] = "a block device", [8] = "a file",
+  [12] = "a socket",
+}
+
+--- Describes a path or a file descriptor: { kind = "a directory", regular = false, bytes = 4096, id = "..." }. Equal ids mean
+-- the same file. Returns nil if the system call fails; then the second result is true if nothing has that path.
+function system.stat(file)
+  local HERE, EMPTY_PATH, BASIC = -100, 0x1000, 0x7ff
+  local ENOENT, ENOTDIR = 2, 20
+  local to = status()
+  local is_path = type(file) == "string"
+  if S.statx(is_path and HERE or file, is_path and file or "", is_path and 0 or EMPTY_PATH, BASIC, to) ~= 0 then
+    return nil, ffi.errno() == ENOENT or ffi.errno() == ENOTDIR
+  end
+  local kind = math.floor(to.mode / 4096)
+  return {
+    kind = KINDS[kind] or "no file", regular = kind == 8, bytes = tonumber(to.size),
+    id = ("%d:%d:%s"):format(to.major, to.minor, tostring(to.inode)),
+  }
 end
 
-local TRIES = 100 -- to open a file that other processes finish meanwhile
+--- Makes a folder and the folders above it. It reports no failure: the caller writes into the folder next, and that fails then.
+function system.make_folder(folder)
+  for slash in (folder .. "/"):gmatch "()/" do
+    S.mkdir(folder:sub(1, slash - 1), 493) -- rwxr-xr-x
+  end
+end
 
 --- The path at which a file written to `path` will be: if `path` is a link, the target of the link.
 function system.target(path)
-  return S.readlink(path, ffi.new "char[1]", 1) > 0 and pgee.absolute(path) or path
+  return S.readlink(path, ffi.new "char[1]", 1) > 0 and find.absolute(path) or path
 end
 
--- Opens path.part and takes its lock. Returns nil if another process renamed or replaced the file between these two steps.
-local function open_part(part)
-  local fd = S.open(part, READ_WRITE + CREATE, ffi.cast("int", 438)) -- rw-rw-rw-, less what umask takes
-  if fd < 0 then
-    failed(part)
-  elseif S.flock(fd, ALONE + NOW) ~= 0 then
-    local why = ffi.errno() == EAGAIN and "another process is writing it" or system.reason()
-    S.close(fd)
-    error(("cannot write '%s': %s"):format(part, why), 0)
+---- Processes ---------------------------------------------------------------------------------------------------------
+
+local function failed(what)
+  error(("%s failed: %s"):format(what, system.reason()), 0)
+end
+
+local MASK = 1024 -- bytes: 8192 CPUs
+
+--- The numbers of the CPUs that this process may run on, ascending.
+function system.affinity()
+  local mask, list = ffi.new("uint8_t[?]", MASK), {}
+  if S.sched_getaffinity(0, MASK, mask) < 0 then
+    failed "sched_getaffinity"
   end
-  local opened, named = pgee.stat(fd), pgee.stat(part)
-  if opened and named and opened.id == named.id then
-    return fd
+  for cpu = 0, MASK * 8 - 1 do
+    if bit.band(mask[cpu / 8], bit.lshift(1, cpu % 8)) ~= 0 then
+      list[#list + 1] = cpu
+    end
   end
+  return list
+end
+
+--- From now on this thread, and the threads that it starts, run on these CPUs only.
+function system.pin(cpus)
+  local mask = ffi.new("uint8_t[?]", MASK)
+  for _, cpu in ipairs(cpus) do
+    mask[cpu / 8] = bit.bor(mask[cpu / 8], bit.lshift(1, cpu % 8))
+  end
+  if S.sched_setaffinity(0, MASK, mask) < 0 then
+    failed "sched_setaffinity"
+  end
+end
+
+--- A pipe: the descriptor to read from, and the one to write to.
+function system.pipe()
+  local fds = ffi.new "int[2]"
+  if S.pipe(fds) < 0 then
+    failed "pipe"
+  end
+  return fds[0], fds[1]
+end
+
+--- Starts a child process, a copy of this one. Returns 0 in the child, and the child's id in the parent.
+function system.fork()
+  local pid = S.fork()
+  if pid < 0 then
+    failed "fork"
+  end
+  return pid
+end
+
+--- Waits until a child process has ended.
+function system.wait(pid)
+  S.waitpid(pid, nil, 0)
+end
+
+--- Ends this process at once: buffers of the io library are not written, and finalizers do not run.
+function system.exit(code)
+  S._exit(code)
+end
+
+function system.close(fd)
   S.close(fd)
-end
-
---- A file that appears at `path` (or at the target of a link there) only when it is complete: writes go to path.part, which
--- finish renames. If another process is writing path.part, that is an error. If an earlier process left a path.part, its
--- content is kept. Errors blame nobody.
-function system.file(path)
-  local there = pgee.stat(path)
-  if there and not there.regular then -- a file would take the place of it
-    error(("cannot write '%s': it is %s, expected a file"):format(path, there.kind), 0)
-  end
-  path = system.target(path)
-  local part, fd = path .. ".part", nil
-  local other = pgee.stat(part)
-  if other and not other.regular then -- opening a pipe would wait for its other end
-    error(("cannot write '%s': it is %s, expected a file"):format(part, other.kind), 0)
-  end
-  for _ = 1, TRIES do
-    fd = fd or open_part(part)
-  end
-  if not fd then
-    error(("cannot write '%s': other processes replaced it %d times"):format(part, TRIES), 0)
-  end
-  return setmetatable({ path = path, part = part, fd = fd, size = system.size(fd) }, File)
-end
-
---- Up to `count` bytes from a position on.
-function File:read(count, at)
-  local buffer = ffi.new("char[?]", count)
-  local n = tonumber(S.pread(self.fd, buffer, count, at))
-  return n < 0 and error(("cannot read '%s': %s"):format(self.part, system.reason()), 0) or ffi.string(buffer, n)
-end
-
---- Cuts it off behind so many bytes; writing goes on there.
-function File:cut(bytes)
-  if S.ftruncate(self.fd, bytes) ~= 0 or S.lseek(self.fd, bytes, 0) < 0 then
-    failed(self.part)
-  end
-end
-
---- Writes over what is at a position.
-function File:over(text, at)
-  if S.pwrite(self.fd, text, #text, at) ~= #text then
-    failed(self.part)
-  end
-end
-
---- Makes what was written durable and gives it its name, in the place of what had it.
-function File:finish()
-  if S.fsync(self.fd) ~= 0 or S.rename(self.part, self.path) ~= 0 then
-    failed(self.part)
-  end
-  local folder = S.open(self.path:match "^(.*/)[^/]*$" or ".", READ + FOLDER)
-  if folder >= 0 then
-    S.fsync(folder)
-    S.close(folder)
-  end
-  S.close(self.fd)
 end
 
 return system

@@ -7,13 +7,14 @@ local files = require "spec.support.files"
 local inputs = require "spec.fuzz.inputs"
 local json = require "perigee.base.json"
 local pgee = require "perigee.ffi"
+local system = require "perigee.os"
 local safetensors = require "perigee.safetensors"
 local tensor = require "perigee.tensor"
 local tokenizer = require "perigee.tokenizer"
 
 local function put(target, name, bytes)
   local folder = "build/fuzz/seeds/" .. target
-  pgee.make_folder(folder)
+  system.make_folder(folder)
   inputs.write(folder .. "/" .. name, bytes)
 end
 

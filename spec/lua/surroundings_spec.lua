@@ -3,7 +3,8 @@
 local ffi = require "ffi"
 local files = require "spec.support.files"
 local models = require "spec.support.models"
-local pgee = require "perigee.ffi"
+local find = require "perigee.find"
+local system = require "perigee.os"
 local selection = require "perigee.graph.passes.select"
 
 pcall(ffi.cdef, "int chdir(const char *path);")
@@ -161,12 +162,12 @@ END
     local before = selection.path()
     assert(ffi.C.chdir(dir) == 0)
     local after = selection.path()
-    local here = pgee.absolute "."
-    assert(ffi.C.chdir(pgee.started) == 0)
-    ffi.C.setenv("PERIGEE_CACHE", pgee.started .. "/build/cache", 1)
+    local here = find.absolute "."
+    assert(ffi.C.chdir(find.started) == 0)
+    ffi.C.setenv("PERIGEE_CACHE", find.started .. "/build/cache", 1)
     assert.equal(before, after)
-    assert.equal(pgee.started .. "/a/b/select.json", after)
-    assert.not_equal(pgee.started, here)
+    assert.equal(find.started .. "/a/b/select.json", after)
+    assert.not_equal(find.started, here)
     local text, status = bash [[
       cp -r $TOP/lua . ; mkdir elsewhere
       cat > later.lua <<'END'
@@ -181,21 +182,21 @@ END
   end)
 end)
 
-describe("pgee.stat", function()
+describe("system.stat", function()
   after_each(files.clean)
 
   it("says what a path leads to", function()
     local path = files.write "12345"
-    local a = pgee.stat(path)
+    local a = system.stat(path)
     assert.same({ "a file", true, 5 }, { a.kind, a.regular, a.bytes })
     assert(os.execute(("ln %s %s.2"):format(path, path)) == 0)
-    assert.equal(a.id, pgee.stat(path .. ".2").id)
+    assert.equal(a.id, system.stat(path .. ".2").id)
     os.remove(path .. ".2")
-    assert.not_equal(a.id, pgee.stat(files.write "").id)
-    assert.equal("a directory", pgee.stat("/tmp").kind)
-    assert.equal("a character device", pgee.stat("/dev/null").kind)
-    assert.same({ nil, true }, { pgee.stat "/nowhere/x" })
-    assert.same({ nil, true }, { pgee.stat(path .. "/x") })
-    assert.same({ nil, false }, { pgee.stat(-1) })
+    assert.not_equal(a.id, system.stat(files.write "").id)
+    assert.equal("a directory", system.stat("/tmp").kind)
+    assert.equal("a character device", system.stat("/dev/null").kind)
+    assert.same({ nil, true }, { system.stat "/nowhere/x" })
+    assert.same({ nil, true }, { system.stat(path .. "/x") })
+    assert.same({ nil, false }, { system.stat(-1) })
   end)
 end)

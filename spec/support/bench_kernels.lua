@@ -12,6 +12,7 @@ local argparse = require "argparse"
 local ffi = require "ffi"
 local json = require "perigee.base.json"
 local pgee = require "perigee.ffi"
+local system = require "perigee.os"
 local report = require "perigee.run.report"
 local native = require("spec.support.native").cdef [[
   double spec_bench_gigahertz(void);
@@ -207,7 +208,7 @@ if measured == 0 then
   error(("nothing was measured: there is no '%s' here of ISA %s"):format(args.only or "kernel", args.isa or "any"), 0)
 end
 if args.save then
-  pgee.make_folder(args.save:match "^(.*)/" or ".")
+  system.make_folder(args.save:match "^(.*)/" or ".")
   local file = assert(io.open(args.save, "wb"))
   assert(file:write(json.canonical(saved), "\n"))
   file:close()

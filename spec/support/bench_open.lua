@@ -14,6 +14,7 @@ local ffi = require "ffi"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
+local find = require "perigee.find"
 local random = require "perigee.checkpoint.random"
 local report = require "perigee.run.report"
 local tokenizer = require "perigee.tokenizer"
@@ -69,7 +70,7 @@ local FOUR = [[cd %s
 -- What a process holds, and what each of four holds at once, in parts of the artifact's size.
 local function held(path)
   local folder = folder_of()
-  local one = ("PERIGEE_THREADS=1 luajit %s/spec/support/serving.lua %s"):format(pgee.absolute(here), pgee.absolute(path))
+  local one = ("PERIGEE_THREADS=1 luajit %s/spec/support/serving.lua %s"):format(find.absolute(here), find.absolute(path))
   local pipe = assert(io.popen(one .. "\n" .. FOUR:format(folder, one)))
   local alone, shares
   for line in pipe:lines() do
@@ -84,7 +85,7 @@ local function held(path)
   return ("%.3f"):format(alone), ("%.3f"):format(shares)
 end
 
-pgee.declare "int getrusage(int who, long *usage);"
+ffi.cdef "int getrusage(int who, long *usage);"
 
 -- Milliseconds of CPU that the processes which this one waited for have taken.
 local function cpu()

@@ -4,10 +4,10 @@
 -- Buffers, steps, outputs and the rows for explain are checked one by one. A step's arguments are checked like those of a
 -- caller (operator.lua, and pgee_plan_push). Errors name the place, "plan.hidden.steps[3]", and blame nobody.
 local check = require "perigee.artifact.check"
+local cpu = require "perigee.cpu"
 local json = require "perigee.base.json"
 local operator = require "perigee.operator"
 local packed = require "perigee.packed"
-local pgee = require "perigee.ffi"
 local plan = require "perigee.plan"
 local tensor = require "perigee.tensor"
 
@@ -108,7 +108,7 @@ local function kernel_of(artifact, args)
   if choice then
     return choice.kernel
   end
-  local usable = args.kernel ~= "onednn" or artifact.kernel ~= "auto" and pgee.C.pgee_onednn_version() ~= nil
+  local usable = args.kernel ~= "onednn" or artifact.kernel ~= "auto" and cpu.onednn() ~= nil
   return usable and args.kernel or "auto"
 end
 

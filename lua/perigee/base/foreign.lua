@@ -1,7 +1,7 @@
 --- Foreign files: recognizes, by its first bytes, a file of a kind that Perigee does not read, and says what the user can do.
 --
 --   foreign.hint(path)   -- "; it is a pointer of Git LFS, not the file itself: run `git lfs pull` in the folder"
-local pgee = require "perigee.ffi"
+local system = require "perigee.os"
 
 local M = {}
 
@@ -22,7 +22,7 @@ local KINDS = {
 
 -- The first bytes of a file, "" if it is empty; nil if it cannot be read.
 local function beginning(path)
-  local found = pgee.stat(path)
+  local found = system.stat(path)
   local file = found and found.regular and io.open(path, "rb") -- opening a pipe could wait for ever
   if not file then
     return nil

@@ -5,6 +5,7 @@
 local foreign = require "perigee.base.foreign"
 local grammar = require "perigee.base.json_grammar"
 local pgee = require "perigee.ffi"
+local system = require "perigee.os"
 
 local M = { null = grammar.null }
 
@@ -23,7 +24,7 @@ end
 --- The text of a regular file of at most 1 GiB; nil and the reason if there is no such file or it cannot be read. A pipe or a
 -- device is refused before it is opened, because opening one may wait for ever. any: true reads these, too.
 function M.text(path, any)
-  local found = not any and pgee.stat(path) or nil
+  local found = not any and system.stat(path) or nil
   if found and not found.regular then
     return nil, ("cannot read '%s': it is %s, expected a file"):format(path, found.kind)
   elseif found and found.bytes > LARGEST then
@@ -145,7 +146,7 @@ end
 --- Whether there is something at that path. This includes a file that may not be opened: the function that opens it reports the
 -- reason.
 function M.exists(path)
-  local found, missing = pgee.stat(path)
+  local found, missing = system.stat(path)
   return found ~= nil or not missing
 end
 

@@ -3,6 +3,7 @@
 -- A line ends with LF or CR LF; the ends are not part of it, and a byte order mark is not text. A file that does not open is
 -- an error at once, one that cannot be read (a folder) at its first line. Read in blocks: io's own lines end at a zero byte.
 local pgee = require "perigee.ffi"
+local find = require "perigee.find"
 local error = pgee.error
 
 local BLOCK = 65536
@@ -57,7 +58,7 @@ local function open(_, path)
       end
     end
   end
-  unread[next_line] = pgee.absolute(path)
+  unread[next_line] = find.absolute(path)
   return next_line
 end
 

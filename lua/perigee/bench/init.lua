@@ -1,10 +1,10 @@
 --- Bench: how long things take, and how that compares with what the machine can do.
-local ffi = require "ffi"
+local cpu = require "perigee.cpu"
 local json = require "perigee.base.json"
 local linear = require "perigee.linear"
 local pgee = require "perigee.ffi"
 local process = require "perigee.bench.process"
-local C, check = pgee.C, pgee.check
+local C = pgee.C
 
 local bench = {}
 
@@ -63,22 +63,6 @@ function bench.inputs(B, S, vocabulary)
   return bench.inputs_of(lengths, vocabulary)
 end
 
----- What the machine can do -------------------------------------------------------------------------------------------
-
-local out_rate, rate = pgee.out_number "double"
-
---- The peaks of the threads in force: { int8 =, f32 = } operations a second, a multiply-add being two, and { read = } bytes a
--- second; nil where the ISA in force has none.
-function bench.peaks()
-  local peaks = {}
-  for name, what in pairs { int8 = C.PGEE_PEAK_INT8, f32 = C.PGEE_PEAK_F32, read = C.PGEE_PEAK_READ } do
-    check(C.pgee_cpu_peak(what, 100, out_rate))
-    local most = rate()
-    peaks[name] = most > 0 and most or nil
-  end
-  return peaks
-end
-
 ---- Measuring a workload ----------------------------------------------------------------------------------------------
 
 -- Which kernels multiply, and how many linears each.
@@ -93,14 +77,11 @@ end
 
 --- What a workload is and what it runs on, as a table that can be printed or become JSON.
 function bench.describe(load)
-  local encoder, isa, threads, onednn = load.encoder, ffi.new "int[1]", ffi.new "int[1]", C.pgee_onednn_version()
-  check(C.pgee_isa(isa))
-  check(C.pgee_threads(threads))
+  local encoder = load.encoder
   return {
     model = encoder.model.dir, settings = encoder.settings and tostring(encoder.settings) or nil, batches = #load.batches,
-    tokens = load.tokens, multiply_adds = load:work(), cpu = ffi.string(C.pgee_cpu_name()),
-    isa = ffi.string(C.pgee_isa_name(isa[0])), threads = threads[0], affinity = process.cpus(), kernels = kernels_of(load),
-    onednn = onednn ~= nil and ffi.string(onednn) or nil,
+    tokens = load.tokens, multiply_adds = load:work(), cpu = cpu.name(), isa = cpu.isa_name(), threads = cpu.threads(),
+    affinity = cpu.affinity(), kernels = kernels_of(load), onednn = cpu.onednn() or nil,
   }
 end
 
@@ -127,14 +108,14 @@ end
 --- Times a workload (workload.lua) for at least `seconds`, with the peaks before and after. Returns describe's table and
 --   time      workload:time's
 --   profile   workload:profile's, each with gops and its share of the peak of its precision
---   peaks     bench.peaks'
+--   peaks     cpu.peaks'
 --   share     { peak = of the INT8 peak, or FP32's if the encoder is FP32, read = weights read, of what memory reads }
 --   tokens_per_second, memory
 function bench.measure(load, seconds)
-  local result, before = bench.describe(load), bench.peaks()
+  local result, before = bench.describe(load), cpu.peaks()
   result.time = load:time(seconds)
   local rounds = math.min(100, math.max(3, math.floor(seconds / 2 / result.time.all.min)))
-  local groups, peaks = load:profile(rounds), bench.peaks()
+  local groups, peaks = load:profile(rounds), cpu.peaks()
   for name, peak in pairs(peaks) do
     peaks[name] = math.max(peak, before[name])
   end
@@ -164,7 +145,7 @@ end
 --                       memory: bytes { own =, with_share = }, nil without /proc
 --   tokens_per_second   of all together
 function bench.together(count, make, seconds)
-  local result, cpus = bench.describe(make()), process.cpus()
+  local result, cpus = bench.describe(make()), cpu.affinity()
   local threads = result.threads
   if count * threads > #cpus then
     error(("%d instances of %d threads need %d CPUs, and this process may run on %d"):format(count, threads, count * threads,
@@ -173,7 +154,7 @@ function bench.together(count, make, seconds)
   result.instances, result.tokens_per_second = {}, 0
   local texts = process.together(count, function(i, meet)
     local own = { unpack(cpus, (i - 1) * threads + 1, i * threads) }
-    process.pin(own)
+    cpu.pin(own)
     local load = make()
     load:time(0)
     meet()
@@ -192,19 +173,6 @@ end
 
 ---- Whether it computes what it should --------------------------------------------------------------------------------
 
--- f() with another ISA in force.
-local function with_isa(isa, f)
-  local before = ffi.new "int[1]"
-  check(C.pgee_isa(before))
-  check(C.pgee_isa_set(isa))
-  local results = { pcall(f) }
-  check(C.pgee_isa_set(before[0]))
-  if not results[1] then
-    error(results[2], 0)
-  end
-  return unpack(results, 2)
-end
-
 --- Whether two inputs that differ have hidden states that differ, and whether these are the portable reference's: equal if the
 -- encoder is quantized, else as close as two orders of summation are. Short inputs, since the reference is slow. Returns true; or
 -- false and what is wrong.
@@ -212,7 +180,7 @@ function bench.verify(encoder)
   local S = math.min(6, encoder.model.positions)
   local inputs = bench.inputs(2, S, encoder.model.vocabulary)
   local hidden = encoder:hidden(inputs)
-  local reference = with_isa(C.PGEE_REF, function()
+  local reference = cpu.with_isa(C.PGEE_REF, function()
     return encoder:hidden(inputs)
   end)
   local one, other = hidden:rows(1, S), hidden:rows(S + 1, 2 * S)

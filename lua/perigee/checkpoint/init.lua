@@ -16,6 +16,7 @@ local definitions = require "perigee.checkpoint.definitions"
 local Ignored = require "perigee.base.ignored"
 local json = require "perigee.base.json"
 local pgee = require "perigee.ffi"
+local system = require "perigee.os"
 local read = require "perigee.tokenizer.read"
 local sentence = require "perigee.checkpoint.sentence"
 local transformer_config = require "perigee.checkpoint.transformer_config"
@@ -276,7 +277,7 @@ end
 --            file adds those that it neither obeys nor refuses
 function M.open(dir)
   check_folder(dir)
-  local found = pgee.stat(dir)
+  local found = system.stat(dir)
   if found and found.regular then
     fail("'%s' is a file, expected the folder of a checkpoint", dir)
   elseif not json.exists(dir) then

@@ -1,5 +1,6 @@
 --- Meter: how far a stream has come, how fast it is and when it will be over, on standard error.
 local pgee = require "perigee.ffi"
+local system = require "perigee.os"
 local C = pgee.C
 
 local Meter = {}
@@ -12,7 +13,7 @@ end
 --- shown: true, false, or nil: if standard error is a terminal. There the line is written over twice a second; elsewhere a new
 -- one is written every ten seconds.
 local function new(shown)
-  local terminal = pgee.terminal(2)
+  local terminal = system.is_terminal(2)
   if shown == nil then
     shown = terminal
   end

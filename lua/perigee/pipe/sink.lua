@@ -5,6 +5,7 @@
 -- saved. `resume` cuts off an incomplete answer at the end and goes on. The last whole answer is computed again, because a
 -- model gives the same bits each time (in FP32 with the native kernels). If the new answer differs, the input, the model or the
 -- options are different, and the file would mix the answers of two runs.
+local file = require "perigee.base.file"
 local json = require "perigee.base.json"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
@@ -19,10 +20,10 @@ local BLOCK = 65536
 local HEADER = 128
 
 -- Calls f(line) for each whole line of a file, with its end. Returns where the last one ends.
-local function each_line(file, f)
+local function each_line(part, f)
   local held, stop = {}, 0 -- parts of a line that goes on
-  for at = 0, file.size - 1, BLOCK do
-    local text, from = file:read(BLOCK, at), 1
+  for at = 0, part.size - 1, BLOCK do
+    local text, from = part:read(BLOCK, at), 1
     local last = text:find("\n", from, true)
     while last do
       held[#held + 1] = text:sub(from, last)
@@ -37,16 +38,16 @@ end
 
 -- Calls f(row) for each whole row of a .npy file. Returns where the last one ends. If the file has other vectors, that is an
 -- error, because the file would have two kinds of vectors.
-local function each_row(file, width, f)
-  local header = file:read(HEADER, 0)
+local function each_row(part, width, f)
+  local header = part:read(HEADER, 0)
   if #header < HEADER then
     return 0
   elseif tonumber(header:match "^\147NUMPY.*'shape': %(%d+, (%d+)%)") ~= width then
-    error(("cannot go on with '%s': it holds no vectors of %d"):format(file.part, width), 0)
+    error(("cannot go on with '%s': it holds no vectors of %d"):format(part.part, width), 0)
   end
   local stop = HEADER
-  while stop + 4 * width <= file.size do
-    f(file:read(4 * width, stop))
+  while stop + 4 * width <= part.size do
+    f(part:read(4 * width, stop))
     stop = stop + 4 * width
   end
   return stop
@@ -54,7 +55,7 @@ end
 
 -- Counts the answers that are already in the file. All answers but the last one count as done. failures: how many of the done
 -- answers are failures. row: how many failures in a row the done answers end with.
-local function count(self, file, failed)
+local function count(self, part, failed)
   local answers, failures, row = 0, 0, 0
   local function visit(text)
     if self.last and failed(self.last) then
@@ -64,21 +65,21 @@ local function count(self, file, failed)
     end
     answers, self.last = answers + 1, text
   end
-  local stop = self.width and each_row(file, self.width, visit) or not self.width and each_line(file, visit) or 0
+  local stop = self.width and each_row(part, self.width, visit) or not self.width and each_line(part, visit) or 0
   self.done, self.failures, self.row = math.max(answers - 1, 0), failures, row
   return stop
 end
 
 local function open(self, path, resume, failed)
-  local file = system.file(path)
-  self.file, self.fd = file, file.fd
-  if resume and file.size == 0 and json.exists(path) then
-    os.remove(file.part)
+  local part = file.part(path)
+  self.file, self.fd = part, part.fd
+  if resume and part.size == 0 and json.exists(path) then
+    os.remove(part.part)
     self.complete = true
     return
   end
-  local stop = resume and count(self, file, failed) or 0
-  file:cut(stop)
+  local stop = resume and count(self, part, failed) or 0
+  part:cut(stop)
   if self.width and stop == 0 then
     self:put(vectors.header(0, self.width))
   end

@@ -4,7 +4,6 @@
 -- the recipe takes them as its argument: loadstring(text)(texts). Either way it checks that they are as many as they were, in
 -- texts and in tokens.
 local find = require "perigee.find"
-local pgee = require "perigee.ffi"
 local random = require "perigee.checkpoint.random"
 local settings = require "perigee.quantize.settings"
 
@@ -21,7 +20,7 @@ end
 local function model_text(model)
   local shape = random.is(model.checkpoint) and model.dir:match "^random (.*)$"
   local what = shape and ('require("perigee.checkpoint.random").checkpoint %q'):format(shape)
-    or ("%q"):format(pgee.absolute(model.dir))
+    or ("%q"):format(find.absolute(model.dir))
   return ("local model = perigee.load(%s%s)"):format(what, literal(model.given))
 end
 

@@ -63,11 +63,11 @@ local function filter(list, prefix)
   return found
 end
 
---- The names of all sites and linears of the models that the sitting has.
-function complete.sites(sitting)
+--- The names of all sites and linears of the models that the session has.
+function complete.sites(session)
   local found = {}
-  for _, name in ipairs(names.sorted(sitting.env)) do
-    local value = rawget(sitting.env, name)
+  for _, name in ipairs(names.sorted(session.env)) do
+    local value = rawget(session.env, name)
     if type(value) == "table" then
       local ok, list = pcall(function() return sites.list(value.model:graph "hidden") end)
       for _, site in ipairs(ok and list or {}) do
@@ -112,8 +112,8 @@ local function wants_sites(before)
   return false
 end
 
-local function in_string(before, prefix, sitting, files, quote)
-  local list = filter(complete.sites(sitting), prefix)
+local function in_string(before, prefix, session, files, quote)
+  local list = filter(complete.sites(session), prefix)
   if wants_sites(before) or (prefix ~= "" and #list > 0) then
     local parts, whole = by_part(list, prefix)
     return parts, whole and quote or ""
@@ -148,12 +148,12 @@ local function names_setting(before)
   return before:find "[{,]%s*$" and (before:find "[:.]set%s*%(?[^()]*{[^{}]*$" or before:find "[:.]quantize%s*%(?%s*{[^{}]*$")
 end
 
-local function in_code(text, sitting)
+local function in_code(text, session)
   local word = text:match "[%a_][%w_]*$" or ""
   local before = text:sub(1, -#word - 1)
   local mark = before:match "[.:]$"
   if mark and not before:find "%.%.$" and not before:find "%f[%w_]%d+%.$" then
-    local found, value = names.resolve(sitting, owner_of(before:sub(1, -2)) or "")
+    local found, value = names.resolve(session, owner_of(before:sub(1, -2)) or "")
     local list = {}
     for _, name in ipairs(found and filter(names.of(value), word) or {}) do
       local ok, member = pcall(function() return value[name] end)
@@ -166,7 +166,7 @@ local function in_code(text, sitting)
   if names_setting(before) then
     return filter(names.sorted(settings.new().values), word), word
   end
-  local list = sitting:names()
+  local list = session:names()
   for _, keyword in ipairs(KEYWORDS) do
     list[#list + 1] = keyword
   end
@@ -176,7 +176,7 @@ end
 
 --- What can stand at the end of a text: a list of what its last word can become, how many bytes that word has, and what follows
 -- the word once it is whole. files(prefix) lists files.
-function complete.find(text, sitting, files)
+function complete.find(text, session, files)
   local command = text:match "^%s*:(%a*)$"
   if command then
     return filter(complete.COMMANDS, command), #command, " "
@@ -189,10 +189,10 @@ function complete.find(text, sitting, files)
   local state, from, quote = state_of(text)
   if state == "string" then
     local prefix = text:sub(from)
-    local list, after = in_string(text:sub(1, from - 2), prefix, sitting, files, quote or "")
+    local list, after = in_string(text:sub(1, from - 2), prefix, session, files, quote or "")
     return list, #prefix, after
   elseif state == "code" then
-    local list, word = in_code(text, sitting)
+    local list, word = in_code(text, session)
     return list, #word, ""
   end
   return {}, 0, ""

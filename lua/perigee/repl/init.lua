@@ -6,9 +6,9 @@
 local completion = require "perigee.repl.complete"
 local docs = require "perigee.repl.docs"
 local input = require "perigee.repl.input"
-local pgee = require "perigee.ffi"
+local system = require "perigee.os"
 local show = require "perigee.repl.show"
-local sittings = require "perigee.repl.sitting"
+local sessions = require "perigee.repl.session"
 local terminal = require "perigee.show.terminal"
 
 local repl = {}
@@ -60,7 +60,7 @@ commands["?"] = function(state, argument)
   if argument == "" then
     return commands.help(state, "")
   end
-  local text, near = docs.find(argument, state.sitting)
+  local text, near = docs.find(argument, state.session)
   if not text then
     return false, ("nothing is known of %s%s"):format(argument, near and (" (did you mean %s?)"):format(near) or "")
   end
@@ -73,11 +73,11 @@ local function save(replace)
     if path == "" then
       return false, "save to which file? :save FILE"
     end
-    local ok, message = state.sitting:save(path, replace)
+    local ok, message = state.session:save(path, replace)
     if not ok then
       return false, message
     end
-    io.write(("%d entries in %s\n"):format(#state.sitting.entries, path))
+    io.write(("%d entries in %s\n"):format(#state.session.entries, path))
     return true
   end
 end
@@ -106,7 +106,7 @@ end
 
 -- Runs a complete text and says what came of it; of an error, in which line it is unless without_place.
 local function run(state, text, without_place)
-  local result = state.sitting:run(text)
+  local result = state.session:run(text)
   if result.ok == nil then
     return nil
   elseif result.ok then
@@ -128,14 +128,14 @@ local function entry(state)
       return true
     elseif line == nil then
       if #lines > 0 then
-        complain(("stdin:%d: the input ends where `%s` is not complete"):format(state.sitting.line, lines[1]))
+        complain(("stdin:%d: the input ends where `%s` is not complete"):format(state.session.line, lines[1]))
         return false
       end
       return nil
     end
     if #lines == 0 and line:find "^%s*[:?]" and not line:find "^%s*::" then
       local ok, message = command(state, line)
-      state.sitting.line = state.sitting.line + 1
+      state.session.line = state.session.line + 1
       if not ok then
         complain(message)
       end
@@ -162,7 +162,7 @@ local function setup(state, lines)
       return false
     end
   end
-  state.sitting.line = 1
+  state.session.line = 1
   return true
 end
 
@@ -190,20 +190,20 @@ end
 --- Reads and runs until the input ends; returns the status to exit with.
 --   setup   lines that are run first, and are part of what :save writes; if one fails, nothing else runs
 --   ready   called with the environment of what is typed, once the lines of setup have run
---   banner  what an interactive sitting begins with
+--   banner  what an interactive session begins with
 -- Standard input that is no terminal is run without prompts, up to the first error, which makes the status 1.
 function repl.run(given)
-  local interactive = pgee.terminal(0)
+  local interactive = system.is_terminal(0)
   local colours = terminal.colours(1)
   local state = {
-    interactive = interactive, sitting = sittings.new(interactive), shown_prompt = terminal.paint("> ", "bold", colours),
+    interactive = interactive, session = sessions.new(interactive), shown_prompt = terminal.paint("> ", "bold", colours),
     prompts = { input.prompt("> ", "bold", colours), input.prompt(">> ", "bold", colours) },
   }
   local missing
   state.input, missing = input.open(function(text, files)
-    return completion.find(text, state.sitting, files)
+    return completion.find(text, state.session, files)
   end)
-  local restore = interactive and pgee.catch_interrupts() or function() end
+  local restore = interactive and system.catch_interrupts() or function() end
   if interactive then
     io.write(given.banner or "", missing and missing .. "\n" or "")
   end
@@ -211,7 +211,7 @@ function repl.run(given)
     if not setup(state, given.setup or {}) then
       return 1
     elseif given.ready then
-      given.ready(state.sitting.env)
+      given.ready(state.session.env)
     end
     return loop(state)
   end)

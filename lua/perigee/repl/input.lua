@@ -5,6 +5,8 @@
 local ffi = require "ffi"
 local names = require "perigee.repl.names"
 local pgee = require "perigee.ffi"
+local readline = require "perigee.repl.readline"
+local system = require "perigee.os"
 local terminal = require "perigee.show.terminal"
 local C = pgee.C
 
@@ -14,21 +16,15 @@ local KEEP = 1000 -- lines of history
 
 ---- Waiting -----------------------------------------------------------------------------------------------------------
 
-pgee.declare "int poll(void *descriptors, unsigned long count, int milliseconds);"
+local STDIN = 0
 
-local STDIN, POLLIN = 0, 1
-local watched = ffi.new("struct { int fd; short events, happened; }[1]")
-
--- Until something can be read from the terminal. False if Ctrl-C came first.
+-- Waits for input from the terminal. Returns false if Ctrl-C came first.
 local function wait()
-  watched[0].fd, watched[0].events = STDIN, POLLIN
-  while C.pgee_interrupted() == 0 do
-    if ffi.C.poll(watched, 1, -1) > 0 then
-      return true
-    end
+  local came = system.wait_readable(STDIN)
+  if not came then
+    C.pgee_interrupt(0)
   end
-  C.pgee_interrupt(0)
-  return false
+  return came
 end
 
 ---- Lines as they come ------------------------------------------------------------------------------------------------
@@ -58,43 +54,8 @@ function Plain.close() end
 -- Its functions call back, which compiled code must not be below.
 jit.off(true, true)
 
-pgee.declare [[
-  void free(void *pointer);
-  void *malloc(size_t bytes);
-  char *strdup(const char *text);
-
-  extern const char *rl_readline_name, *rl_completer_word_break_characters, *rl_basic_quote_characters;
-  extern char *rl_line_buffer;
-  extern int rl_change_environment, rl_point, rl_completion_append_character, rl_attempted_completion_over;
-  extern char **(*rl_attempted_completion_function)(const char *word, int first, int last);
-  int rl_initialize(void);
-  void rl_callback_handler_install(const char *prompt, void (*take)(char *line));
-  void rl_callback_read_char(void);
-  void rl_callback_handler_remove(void);
-  void rl_callback_sigcleanup(void);
-  void rl_free_line_state(void);
-  void rl_reset_screen_size(void);
-  char *rl_variable_value(const char *name);
-  char *rl_filename_completion_function(const char *text, int again);
-  void using_history(void);
-  void add_history(const char *line);
-  void stifle_history(int lines);
-  int read_history(const char *path);
-  int append_history(int lines, const char *path);
-  int history_truncate_file(const char *path, int lines);
-]]
-
 local Edited = {}
 Edited.__index = Edited
-
-local function load_readline()
-  for _, name in ipairs { "libreadline.so.8", "readline" } do
-    local ok, library = pcall(ffi.load, name)
-    if ok then
-      return library
-    end
-  end
-end
 
 -- A C string that is ours from now on, as Lua's.
 local function taken(pointer)
@@ -238,7 +199,7 @@ local function history_path()
     state = home and home ~= "" and home .. "/.local/state"
   end
   if state then
-    pgee.make_folder(state .. "/perigee")
+    system.make_folder(state .. "/perigee")
     return state .. "/perigee/history"
   end
 end
@@ -270,10 +231,10 @@ end
 --- Lines of standard input. complete(text, files): what complete.lua returns for a text; files(prefix) lists files. Second
 -- result: what is missing for editing at a terminal, in words, or nil.
 function input.open(complete)
-  if not pgee.terminal(0) then
+  if not system.is_terminal(0) then
     return setmetatable({}, Plain)
   end
-  local library = pgee.terminal(1) and os.getenv "TERM" ~= "dumb" and load_readline()
+  local library = system.is_terminal(1) and os.getenv "TERM" ~= "dumb" and readline()
   if library then
     return open_edited(library, complete)
   end

@@ -1,6 +1,7 @@
 --- Names: what can be written behind a value and a dot or a colon, and what a name stands for.
 local nearest = require "perigee.base.nearest"
 local pgee = require "perigee.ffi"
+local find = require "perigee.find"
 
 local names = {}
 
@@ -17,7 +18,7 @@ end
 
 --- A source file's path for people: from the current folder if it is below it.
 function names.path(source)
-  local path, folder = pgee.absolute((source:gsub("^[@=]", ""))), pgee.absolute "." .. "/"
+  local path, folder = find.absolute((source:gsub("^[@=]", ""))), find.absolute "." .. "/"
   return path:sub(1, #folder) == folder and path:sub(#folder + 1) or path
 end
 

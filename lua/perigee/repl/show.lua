@@ -2,7 +2,7 @@
 --
 -- Objects print themselves: on a terminal through __show(x, style) in their metatable, if they have it, else through __tostring.
 -- Other tables are written as Lua would read them, on one line if it fits; long lists are cut, with a count of what is left out.
-local pgee = require "perigee.ffi"
+local system = require "perigee.os"
 local terminal = require "perigee.show.terminal"
 
 local show = {}
@@ -13,7 +13,7 @@ local ROWS = 8     -- of a list of numbers
 
 --- How to print to standard output now: { columns =, colours =, utf8 =, cut = whether a line may not be longer }.
 function show.style()
-  return { columns = terminal.columns(), colours = terminal.colours(1), utf8 = terminal.utf8(), cut = pgee.terminal(1) }
+  return { columns = terminal.columns(), colours = terminal.colours(1), utf8 = terminal.utf8(), cut = system.is_terminal(1) }
 end
 
 ---- One value ---------------------------------------------------------------------------------------------------------

@@ -1,11 +1,9 @@
 --- Report: what a model runs, linear by linear, as rows that can be read and a table that prints itself.
-local ffi = require "ffi"
+local cpu = require "perigee.cpu"
 local linear = require "perigee.linear"
 local measure = require "perigee.quantize.measure"
 local packed = require "perigee.packed"
-local pgee = require "perigee.ffi"
 local terminal = require "perigee.show.terminal"
-local C, check = pgee.C, pgee.check
 
 local report = {}
 
@@ -47,30 +45,13 @@ end
 
 ---- Facts about the whole ---------------------------------------------------------------------------------------------
 
-local function isa_in_force()
-  local isa = ffi.new "int[1]"
-  check(C.pgee_isa(isa))
-  return isa[0]
-end
-
---- Why AMX is not used, as a sentence; nil if it is.
-function report.amx_unused()
-  if isa_in_force() < C.PGEE_AMX then
-    local reason = ffi.string(C.pgee_isa_reason(C.PGEE_AMX))
-    return "AMX is not used: " .. (reason ~= "" and reason or "PERIGEE_ISA asks for less")
-  end
-end
-
 local function notes_of(encoder)
-  local isa = isa_in_force()
-  local threads = ffi.new "int[1]"
-  check(C.pgee_threads(threads))
-  local onednn = C.pgee_onednn_version()
+  local onednn, reason = cpu.onednn()
   local notes = {
-    ("%s; kernels: %s; threads: %d; oneDNN: %s"):format(ffi.string(C.pgee_cpu_name()), ffi.string(C.pgee_isa_name(isa)),
-      threads[0], onednn ~= nil and ffi.string(onednn) or "not used: " .. ffi.string(C.pgee_message())),
+    ("%s; kernels: %s; threads: %d; oneDNN: %s"):format(cpu.name(), cpu.isa_name(), cpu.threads(),
+      onednn or "not used: " .. reason),
   }
-  notes[#notes + 1] = report.amx_unused()
+  notes[#notes + 1] = cpu.amx_unused()
   local _, choice = next(encoder.choices and encoder.choices.shapes or {})
   if choice and choice.reason then
     notes[#notes + 1] = "oneDNN does not multiply INT8: " .. choice.reason

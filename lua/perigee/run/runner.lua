@@ -2,8 +2,8 @@
 --
 -- Inputs of any size are run in chunks of at most `budget` tokens, in order, so the workspace is bounded: it grows to what the
 -- largest chunk so far needed, and is used again. How inputs are cut into chunks does not change an answer's bits.
+local cpu = require "perigee.cpu"
 local ffi = require "ffi"
-local pgee = require "perigee.ffi"
 local plan = require "perigee.plan"
 
 local Runner = {}
@@ -14,11 +14,9 @@ Runner.__index = Runner
 local TOKENS = 512
 
 local int32s = ffi.typeof "int32_t[?]"
-local threads_out = pgee.out "int"
 
 local function default_budget()
-  pgee.check(pgee.C.pgee_threads(threads_out))
-  return TOKENS * threads_out[0]
+  return TOKENS * cpu.threads()
 end
 
 --- lowered: { plan =, outputs = { name = buffer } }, what graph/passes/lower.lua makes.

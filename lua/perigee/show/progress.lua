@@ -1,5 +1,6 @@
 --- Progress: a bar on standard error for what takes a while.
 local pgee = require "perigee.ffi"
+local system = require "perigee.os"
 
 local progress = {}
 
@@ -23,7 +24,7 @@ function progress.of(given, label)
   if type(given) == "function" then
     return given
   elseif given == nil then
-    given = pgee.terminal(2)
+    given = system.is_terminal(2)
   elseif type(given) ~= "boolean" then
     error(("%s: progress is %s, expected true, false, or a function (done, total)"):format(label, pgee.describe(given)), 0)
   end

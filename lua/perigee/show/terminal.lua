@@ -1,6 +1,6 @@
 --- Terminal: what output may look like: how wide, in which characters, coloured or not.
 local bit = require "bit"
-local pgee = require "perigee.ffi"
+local system = require "perigee.os"
 
 local terminal = {}
 
@@ -12,7 +12,7 @@ function terminal.columns()
   if given and given >= 1 and given % 1 == 0 then
     return given
   end
-  return pgee.columns(1) or pgee.columns(2) or DEFAULT
+  return system.columns(1) or system.columns(2) or DEFAULT
 end
 
 --- Whether the locale's characters are UTF-8.
@@ -29,7 +29,7 @@ end
 --- Whether a file descriptor is a terminal that shows colours: not if NO_COLOR is set to anything.
 function terminal.colours(fd)
   local no = os.getenv "NO_COLOR"
-  return pgee.terminal(fd) and (no == nil or no == "") and os.getenv "TERM" ~= "dumb"
+  return system.is_terminal(fd) and (no == nil or no == "") and os.getenv "TERM" ~= "dumb"
 end
 
 local CODES = { red = 31, green = 32, yellow = 33, blue = 34, magenta = 35, cyan = 36, bold = 1, faint = 2 }

@@ -6,6 +6,7 @@ local files = require "spec.support.files"
 local inputs = require "perigee.run.inputs"
 local models = require "spec.support.models"
 local perigee = require "perigee"
+local cpu = require "perigee.cpu"
 local process = require "perigee.bench.process"
 local random = require "perigee.checkpoint.random"
 local workload = require "perigee.bench.workload"
@@ -154,15 +155,15 @@ describe("processes side by side", function()
   end)
 
   it("run on the CPUs they are pinned to", function()
-    local cpus = process.cpus()
+    local cpus = cpu.affinity()
     local got = process.together(#cpus, function(i)
-      process.pin { cpus[i] }
-      return table.concat(process.cpus(), " ")
+      cpu.pin { cpus[i] }
+      return table.concat(cpu.affinity(), " ")
     end)
-    for i, cpu in ipairs(cpus) do
-      assert.are.equal(tostring(cpu), got[i])
+    for i, number in ipairs(cpus) do
+      assert.are.equal(tostring(number), got[i])
     end
-    assert.are.same(cpus, process.cpus())
+    assert.are.same(cpus, cpu.affinity())
   end)
 end)
 
@@ -304,7 +305,7 @@ describe("recipes/bench.lua", function()
       [embedder .. " --random minilm"] = "expected the folder of a checkpoint or --random with a shape, and not both",
       ["/nowhere"] = "cannot open '/nowhere'",
       [embedder .. " --tokens 65"] = "--tokens is 65, expected at most 64, the positions that the model has",
-      [embedder .. " --isa mmx"] = "--isa is 'mmx', expected one of ref, avx2, avxvnni, avx512vnni, amx, amx-model",
+      [embedder .. " --isa mmx"] = "--isa is the string 'mmx', expected one of amx, amx-model, avx2, avx512vnni, avxvnni, ref",
       [embedder .. " --threads 257"] = "--threads is 257, expected an integer from 1 to 256",
       [embedder .. " --threads x"] = "--threads is the string 'x', expected an integer from 1 to 256",
       [embedder .. " --threads 200 --instances 200"] = "200 instances of 200 threads need 40000 CPUs",

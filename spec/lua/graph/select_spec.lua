@@ -156,18 +156,7 @@ describe("selection", function()
     local choices = selection.run(weights, options(1.5, { cache = folder .. "/file/select.json" }))
     assert.are.same({ "64 x 128 onednn timing", "70 x 64 onednn timing" }, kernels(choices))
     assert.equal(1, #warnings)
-    assert.matches("not kept: cannot write '.*/file/select.json': Not a directory", warnings[1])
-  end)
-
-  check("warns of a full disk", function()
-    local open = io.open
-    io.open = function(path, mode) -- luacheck: ignore 122
-      return open(mode == "wb" and "/dev/full" or path, mode)
-    end
-    local ok, failure = pcall(selection.run, weights, options(1.5))
-    io.open = open -- luacheck: ignore 122
-    assert.is_true(ok, failure)
-    assert.matches("not kept: cannot write '.*': No space left on device", warnings[1])
+    assert.matches("not kept: cannot write '.*/file/select.json%.part': Not a directory", warnings[1])
   end)
 
   check("times real kernels", function()

@@ -7,9 +7,9 @@ local files = require "spec.support.files"
 local models = require "spec.support.models"
 local names = require "perigee.repl.names"
 local perigee = require "perigee"
-local pgee = require "perigee.ffi"
+local find = require "perigee.find"
 local show = require "perigee.repl.show"
-local sittings = require "perigee.repl.sitting"
+local sessions = require "perigee.repl.session"
 local tensor = require "perigee.tensor"
 local terminal = require "perigee.show.terminal"
 
@@ -98,11 +98,11 @@ describe("show", function()
   end)
 end)
 
-describe("a sitting", function()
+describe("a session", function()
   local s
 
   before_each(function()
-    s = sittings.new(false)
+    s = sessions.new(false)
   end)
 
   local function value(text)
@@ -168,7 +168,7 @@ describe("a sitting", function()
     value "string_of_mine = 1"
     assert.is_nil(rawget(_G, "string_of_mine"))
     assert.equal(1, value "_G.string_of_mine")
-    assert.equal(before, sittings.new(false):run("print")[1])
+    assert.equal(before, sessions.new(false):run("print")[1])
   end)
 
   it("refuses a name that there is not, and knows the nearest", function()
@@ -222,7 +222,7 @@ describe("a sitting", function()
     value "return { a, f(a) }"
     value "(function() end)()"
     value "b = { a }; a = 0"
-    local path = files.folder {} .. "/sitting.lua"
+    local path = files.folder {} .. "/session.lua"
     finally(files.clean)
     assert.is_true(s:save(path))
     local there, message = s:save(path)
@@ -253,7 +253,7 @@ describe("completion", function()
   end
 
   setup(function()
-    s = sittings.new(false)
+    s = sessions.new(false)
     s.env.perigee = perigee
     s.env.model = perigee.load(models.path "embedder")
     s.env.q = s.env.model:quantize { activations = "dynamic" }
@@ -266,7 +266,7 @@ describe("completion", function()
     s.env.model:release()
   end)
 
-  it("knows Lua's names and the sitting's", function()
+  it("knows Lua's names and the session's", function()
     assert.same({ "model", "module" }, found "mod")
     assert.same({ "model", "module" }, found "x = mod")
     assert.same({ "while" }, found "whi")
@@ -329,7 +329,7 @@ describe("documentation", function()
   local s
 
   setup(function()
-    s = sittings.new(false)
+    s = sessions.new(false)
     s.env.perigee, s.env.model = perigee, perigee.load(models.path "embedder")
     s.env.q, s.env.t, s.env.x = s.env.model:quantize { activations = "dynamic" }, tensor.from { 1 }, 5
   end)
@@ -409,7 +409,7 @@ end)
 -- What the recipe prints for this input, from another folder, and its status.
 local function filter(input, arguments, environment)
   local path = files.write(input)
-  local top = pgee.absolute "."
+  local top = find.absolute "."
   local pipe = io.popen(("cd / && env PERIGEE_LIB='%s' %s '%s' '%s/recipes/repl.lua' %s < %s 2>&1; echo :$?"):format(
     os.getenv "PERIGEE_LIB", environment or "", dialogue.interpreter(), top, arguments:gsub("TOP", top), path))
   local output = pipe:read "*a"
@@ -624,7 +624,7 @@ describe("recipes/repl.lua at a terminal", function()
     assert.is_nil(history:find "model:c\n")
   end)
 
-  with_readline("remembers what was typed in sittings before it", function()
+  with_readline("remembers what was typed in sessions before it", function()
     start {}
     d:expect "embedder\"\n> "
     assert.equal("42\n", say "6 * 7")

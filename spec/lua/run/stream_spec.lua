@@ -266,7 +266,7 @@ describe("stream", function()
   end)
 
   it("gives the same in several Lua states of one process", function()
-    pgee.declare [[
+    ffi.cdef [[
       typedef struct lua_State lua_State;
       lua_State *luaL_newstate(void);
       void luaL_openlibs(lua_State *L);

@@ -11,11 +11,15 @@
 -- gain: how many times as fast oneDNN was. If the file cannot be read or written, that is a warning, and its shapes are timed
 -- again. If its path is a pipe, a device or a folder, nothing is read from it or written to it.
 local bench = require "perigee.bench"
+local cpu = require "perigee.cpu"
 local ffi = require "ffi"
+local file = require "perigee.base.file"
+local find = require "perigee.find"
 local json = require "perigee.base.json"
 local operator = require "perigee.operator"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
+local system = require "perigee.os"
 local tensor = require "perigee.tensor"
 local C, check = pgee.C, pgee.check
 
@@ -34,12 +38,8 @@ local WEIGHTS = 8 -- of a shape, gone through in turn: as in a model, they are n
 
 --- What choices depend on besides the shape, as one line.
 function selection.machine()
-  local isa, threads = ffi.new "int[1]", ffi.new "int[1]"
-  check(C.pgee_isa(isa))
-  check(C.pgee_threads(threads))
-  local onednn = C.pgee_onednn_version()
-  return ("%s, %s, %d threads, perigee %s, oneDNN %s"):format(ffi.string(C.pgee_cpu_name()), ffi.string(C.pgee_isa_name(isa[0])),
-    threads[0], ffi.string(C.pgee_version()), onednn ~= nil and ffi.string(onednn) or "none")
+  return ("%s, %s, %d threads, perigee %s, oneDNN %s"):format(cpu.name(), cpu.isa_name(), cpu.threads(),
+    ffi.string(C.pgee_version()), cpu.onednn() or "none")
 end
 
 local function set(name)
@@ -53,25 +53,25 @@ function selection.path()
   local folder = set "PERIGEE_CACHE" or set "XDG_CACHE_HOME" and set "XDG_CACHE_HOME" .. "/perigee" or
     set "HOME" and set "HOME" .. "/.cache/perigee"
   if folder and folder:sub(1, 1) ~= "/" then
-    folder = pgee.started .. "/" .. folder
+    folder = find.started .. "/" .. folder
   end
   return folder and folder .. "/select.json"
 end
 
 -- A file's choices, { machine = { shape = { kernel =, gain = } } }. What is not as this module writes it is an error.
 local function read(path)
-  local file = json.object(path)
-  if file.format ~= FORMAT or type(file.machines) ~= "table" then
-    error(("'%s' has format %s, expected %d"):format(path, json.describe(file.format), FORMAT), 0)
+  local content = json.object(path)
+  if content.format ~= FORMAT or type(content.machines) ~= "table" then
+    error(("'%s' has format %s, expected %d"):format(path, json.describe(content.format), FORMAT), 0)
   end
-  for machine, shapes in pairs(file.machines) do
+  for machine, shapes in pairs(content.machines) do
     for shape, choice in pairs(type(shapes) == "table" and shapes or { [""] = shapes }) do
       if type(choice) ~= "table" or choice.kernel ~= "auto" and choice.kernel ~= "onednn" or type(choice.gain) ~= "number" then
         error(("'%s': the choice for '%s' of '%s' is not one"):format(path, tostring(shape), tostring(machine)), 0)
       end
     end
   end
-  return file.machines
+  return content.machines
 end
 
 -- read, or nothing and a warning.
@@ -86,34 +86,17 @@ local function recall(path, warn)
   return ok and result or {}
 end
 
--- Puts the choices made for a machine into the file, beside what is there by now. The file is replaced as a whole.
+-- Adds the choices made for a machine to the file. Other processes may have changed the file since this one read it.
 local function keep(path, machine, made, warn)
   local machines = recall(path, function() end)
   machines[machine] = machines[machine] or {}
   for shape, choice in pairs(made) do
     machines[machine][shape] = { kernel = choice.kernel, gain = choice.gain }
   end
-  local there = pgee.stat(path)
-  if there and not there.regular then
-    return warn(("the selected kernels are not kept: '%s' is %s, expected a file"):format(path, there.kind))
-  end
-  pgee.make_folder(path:match "^(.*)/" or ".")
-  local temporary = ("%s.%s"):format(path, tostring(made):match "%w+$")
-  local file, why = io.open(temporary, "wb")
-  local ok = file
-  if file then
-    ok, why = file:write(json.canonical { format = FORMAT, machines = machines }, "\n")
-    if ok then
-      ok, why = file:flush() -- closing a file does not say why it failed
-    end
-    file:close()
-  end
-  if ok then
-    ok, why = os.rename(temporary, path)
-  end
+  system.make_folder(path:match "^(.*)/" or ".")
+  local ok, why = file.replace(path, json.canonical { format = FORMAT, machines = machines } .. "\n")
   if not ok then
-    os.remove(temporary)
-    warn(("the selected kernels are not kept: cannot write '%s': %s"):format(path, tostring(why):gsub("^.-: ", "")))
+    warn("the selected kernels are not kept: " .. why)
   end
 end
 

@@ -1,30 +1,32 @@
---- Sitting: a session at one prompt: its names, how typed text runs, and the lines kept for a recipe.
+--- Session: a session at one prompt: its names, how typed text runs, and the lines kept for a recipe.
 --
 -- The names live in a table of their own. A name that is not in it is looked up in Lua's globals; if it is not there either,
 -- reading it is an error. The session removes `local` at the beginning of typed text, because a local variable would end with
 -- its line.
+local file = require "perigee.base.file"
 local find = require "perigee.find"
 local names = require "perigee.repl.names"
 local pgee = require "perigee.ffi"
 local prototypes = require "jit.util"
+local system = require "perigee.os"
 local terminal = require "perigee.show.terminal"
 local C = pgee.C
 
-local Sitting = {}
-Sitting.__index = Sitting
+local Session = {}
+Session.__index = Session
 
 local CHUNK = "stdin"
 
 ---- Names -------------------------------------------------------------------------------------------------------------
 
-local function environment(sitting)
+local function environment(session)
   local env, assigned = {}, { _ = true }
   env._G = env
   return setmetatable(env, {
     __index = function(_, name)
       local value = _G[name]
       if value == nil and not assigned[name] then
-        local near = type(name) == "string" and names.nearest(name, sitting)
+        local near = type(name) == "string" and names.nearest(name, session)
         error(("%s is not defined%s"):format(tostring(name), near and (" (did you mean %s?)"):format(near) or ""), 2)
       end
       return value
@@ -37,7 +39,7 @@ local function environment(sitting)
 end
 
 --- The value of a name, or nil.
-function Sitting:get(name)
+function Session:get(name)
   local value = rawget(self.env, name)
   if value == nil then
     value = _G[name]
@@ -45,8 +47,8 @@ function Sitting:get(name)
   return value
 end
 
---- All names, of the sitting and of Lua.
-function Sitting:names()
+--- All names, of the session and of Lua.
+function Session:names()
   local all = {}
   for _, t in ipairs { _G, self.env } do
     for _, name in ipairs(names.sorted(t)) do
@@ -98,7 +100,7 @@ end
 
 ---- Running -----------------------------------------------------------------------------------------------------------
 
-local here = debug.getinfo(1, "S").source:match "^@(.*)repl/sitting%.lua$"
+local here = debug.getinfo(1, "S").source:match "^@(.*)repl/session%.lua$"
 
 local stopped -- by poll, since a text began to run
 
@@ -133,7 +135,7 @@ local function traceback(message, chunk)
   local frames, level = {}, 4 -- above this, pcall, and the handler
   while true do
     local info = debug.getinfo(level, "Slnf")
-    if not info or info.func == chunk or info.source == "@" .. (here or "") .. "repl/sitting.lua" then
+    if not info or info.func == chunk or info.source == "@" .. (here or "") .. "repl/session.lua" then
       break
     elseif #frames == FRAMES then
       frames[FRAMES + 1] = "  " .. terminal.ellipsis()
@@ -159,7 +161,7 @@ local function pack(ok, ...)
   return { ok = ok, n = select("#", ...), ... }
 end
 
--- Calls f, which is stopped by an interrupt if the sitting is: what is typed is not compiled.
+-- Calls f, which is stopped by an interrupt if the session is: what is typed is not compiled.
 local function call(self, f)
   local function failed(message)
     if C.pgee_interrupted() ~= 0 then
@@ -184,7 +186,7 @@ local function call(self, f)
   return result
 end
 
--- What the sitting's objects say of their last change: { [object] = record }.
+-- What the session's objects say of their last change: { [object] = record }.
 local function last_changes(env)
   local found = {}
   for _, x in next, env do
@@ -195,17 +197,17 @@ local function last_changes(env)
 end
 
 -- The message, and the nearest name where the text calls a method or a field that an object has not.
-local function hinted(message, text, sitting)
+local function hinted(message, text, session)
   local name = message:match "^[^\n]*attempt to call %a+ '([%a_][%w_]*)' %(a nil value%)"
   local called = name and text:match("[%a_][%w_.]*%s*[.:]%s*" .. name .. "%f[^%w_]")
-  local near = called and names.nearest(called, sitting)
+  local near = called and names.nearest(called, session)
   return near and (message:gsub("%(a nil value%)", "(a nil value; did you mean " .. near .. "?)", 1)) or message
 end
 
 --- Runs a text: { ok =, n =, values ... }, ok being nil if it is not complete, false if it failed with message [1]; hidden says
 -- whether its values are not to be shown. The value of an assignment that changes an object, such as q.alpha = 0.8, is what
 -- changed, if it says so.
-function Sitting:run(text)
+function Session:run(text)
   local line = self.line
   local f, code, is_statement = compile(text, line, self.env)
   if not f and not code then
@@ -250,11 +252,11 @@ local function reads_last(entries)
   return false
 end
 
---- The sitting as a script: what was entered and did not fail, printing what the prompt printed.
-function Sitting:recipe()
+--- The session as a script: what was entered and did not fail, printing what the prompt printed.
+function Session:recipe()
   local lines = {
     "#!/usr/bin/env luajit",
-    "--- A sitting at Perigee's prompt: run it to do again what was done in it.",
+    "--- A session at Perigee's prompt: run it to do again what was done in it.",
     ("dofile %q"):format(find.path "perigee.find"),
     'local perigee_show = require("perigee.repl.show").print',
     "",
@@ -279,47 +281,25 @@ function Sitting:recipe()
   return table.concat(lines, "\n") .. "\n"
 end
 
---- Writes the recipe. A file that is there already is replaced only if `replace`. nil and a message if that fails; what was there
--- is whole then.
-function Sitting:save(path, replace)
-  local folder = io.open(path .. "/.")
-  if folder then
-    folder:close()
+--- Writes the recipe to a file. An existing file is replaced only if `replace` is true. Returns true; nil and a message if the
+-- file was not written: then an existing file is as it was.
+function Session:save(path, replace)
+  local there = system.stat(path)
+  if there and there.kind == "a directory" then
     return nil, path .. " is a folder"
+  elseif there and not replace then
+    return nil, path .. " is there already; `:save! " .. path .. "` replaces it"
   end
-  local there = io.open(path)
-  if there then
-    there:close()
-    if not replace then
-      return nil, path .. " is there already; `:save! " .. path .. "` replaces it"
-    end
-  end
-  local new = path .. ".new"
-  local file, message = io.open(new, "w")
-  if not file then
-    return nil, message
-  end
-  local ok
-  ok, message = file:write(self:recipe())
-  local closed, at_close = file:close()
-  if ok and closed then
-    ok, message = os.rename(new, path)
-  else
-    ok, message = nil, message or at_close
-  end
-  if not ok then
-    os.remove(new)
-  end
-  return ok, message
+  return file.replace(path, self:recipe())
 end
 
-local sitting = {}
+local session = {}
 
---- A new sitting. interruptible: what it runs is stopped by Ctrl-C, for which the interrupt handler must be in place.
-function sitting.new(interruptible)
-  local self = setmetatable({ entries = {}, line = 1, interruptible = interruptible }, Sitting)
+--- A new session. interruptible: what it runs is stopped by Ctrl-C, for which the interrupt handler must be in place.
+function session.new(interruptible)
+  local self = setmetatable({ entries = {}, line = 1, interruptible = interruptible }, Session)
   self.env = environment(self)
   return self
 end
 
-return sitting
+return session
