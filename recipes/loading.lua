@@ -46,11 +46,12 @@ function loading.xlmr()
   return folder
 end
 
---- Says on standard error, in one line, which keys of the model's files have no effect. It says nothing if there are none.
-function loading.note_ignored(model)
+--- Says on standard error, in one line, which keys of the model's files have no effect. It says nothing if there are none. how:
+-- how the user learns the reasons.
+function loading.note_ignored(model, how)
   local _, ignored = model:unused()
   if #ignored > 0 then
-    io.stderr:write("note: ", ignored:summary(), "; model:unused() says why\n")
+    io.stderr:write("note: ", ignored:summary(), "; ", how, "\n")
   end
 end
 
@@ -61,7 +62,7 @@ function loading.load(path, args, given)
   given.strict, given.max_tokens = args.strict_files, args.max_tokens
   local model = perigee.load(path, given)
   if not args.quiet then
-    loading.note_ignored(model)
+    loading.note_ignored(model, "with --strict-files they are an error that says why")
   end
   return model
 end

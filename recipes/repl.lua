@@ -42,7 +42,7 @@ common.main(function()
     setup = setup,
     ready = function(env)
       if env.model then -- else the setup was interrupted
-        loading.note_ignored(env.model)
+        loading.note_ignored(env.model, "model:unused() says why")
       end
     end,
     banner = ("Perigee %s. `:help` says what can be typed; Ctrl-D ends.\n"):format(perigee.version),

@@ -107,15 +107,13 @@ static void run_single(void *work, const context *c) {
   s->o->run(s->args, c);
 }
 
-static int run_now(const operator_entry *o, const void *args, const pgee_batch *batch) {
+static int run_now(const operator_entry *o, const void *args, const pgee_batch *batch, int threads) {
   int64_t S = 0, bytes = 0;
-  int threads;
   TRY(have_memory(o, args));
   TRY(operator_check(o, args));
   TRY(check_run_batch(o, args, &batch, &S));
   if (pgee_interrupted())
     return fail(PGEE_INTERRUPTED, "interrupted");
-  TRY(pgee_threads(&threads));
   if (o->scratch)
     bytes = round_up(o->scratch(args, batch ? batch->T : 0, S), 64);
   char *scratch = bytes > 0 ? mem_array(threads, bytes) : NULL;
@@ -134,7 +132,10 @@ int operator_named(const operator_entry *o, int status) {
 
 int pgee_run(int op, const void *args, const pgee_batch *batch) {
   const operator_entry *o = operator_for(op);
+  int isa, threads;
+  TRY(pgee_isa(&isa)); /* here, so that no message blames the operator for PERIGEE_ISA or PERIGEE_THREADS */
+  TRY(pgee_threads(&threads));
   if (!o)
     return fail(PGEE_ARGUMENT, "%d is no operator", op);
-  return operator_named(o, args ? run_now(o, args, batch) : fail(PGEE_ARGUMENT, "args is NULL"));
+  return operator_named(o, args ? run_now(o, args, batch, threads) : fail(PGEE_ARGUMENT, "args is NULL"));
 }

@@ -41,7 +41,8 @@ function M.open(path, opts)
   opts = options.check(opts, { copy = true }, "safetensors")
   local open = options.boolean(opts.copy, "safetensors: copy") and C.pgee_safetensors_read or C.pgee_safetensors_open
   if open(out, path) ~= 0 then
-    pgee.error(ffi.string(C.pgee_message()) .. foreign.hint(path))
+    local message = ffi.string(C.pgee_message())
+    pgee.error(message .. foreign.hint(path, message))
   end
   return class.wrap(out[0])
 end

@@ -74,7 +74,8 @@ describe("recipes", function()
     } do
       local text, status = run(recipe, unpack(given))
       assert.are.equal(0, status, text)
-      assert.matches("note: " .. said .. "; model:unused() says why\n", text, 1, true)
+      local how = recipe == "repl" and "model:unused() says why" or "with --strict-files they are an error that says why"
+      assert.matches(("note: %s; %s\n"):format(said, how), text, 1, true)
       given[#given + 1] = "--strict-files"
       text, status = run(recipe, unpack(given))
       assert.are.equal(1, status)
@@ -301,6 +302,8 @@ describe("recipes", function()
     for _, case in ipairs {
       { { embedder, "qa", labelled }, "qa is judged by questions with contexts and answers" },
       { { embedder, "embed", "/nowhere" }, "cannot open '/nowhere'" },
+      { { embedder, "embed", "/dev/zero" }, "cannot read '/dev/zero': it is a character device, expected a file or a pipe" },
+      { { embedder, "embed", labelled, "--calibration", files.write "a\nb\192\n" }, ", line 2: byte 2 of the line is 0xC0" },
       { { "/nowhere", "embed", labelled }, "/nowhere" },
       { { embedder, "embed", labelled, "--calibration", labelled }, "all of it is what the model is judged by" },
       { { pairs_model, "ner", files.write "a\tO\n" }, "this checkpoint has a head for" },

@@ -33,11 +33,12 @@ local function beginning(path)
 end
 
 --- For a file that could not be read as expected: the kind of file it is and what the user can do, as the end of a sentence. ""
--- if its first bytes match no known kind.
-function M.hint(path)
+-- if its first bytes match no known kind. said: the sentence so far. If the sentence says that the file is empty, the hint does
+-- not repeat that.
+function M.hint(path, said)
   local bytes = beginning(path)
   if bytes == "" then
-    return "; it is empty: download it again"
+    return (said and said:find "is empty$" and "" or "; it is empty") .. ": download it again"
   end
   for _, kind in ipairs(KINDS) do
     if bytes and bytes:find(kind[1]) then

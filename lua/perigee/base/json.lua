@@ -10,6 +10,7 @@ local system = require "perigee.os"
 local M = { null = grammar.null }
 
 local LARGEST = 2 ^ 30 -- bytes of a file
+local BLOCK = 2 ^ 20 -- bytes that are read from a pipe at once
 
 --- What a value is, for messages: "missing", "null", "a list or an object", the string 'abc', 3.
 function M.describe(value)
@@ -21,13 +22,30 @@ function M.describe(value)
   return type(value) == "table" and "a list or an object" or pgee.describe(value)
 end
 
---- The text of a regular file of at most 1 GiB; nil and the reason if there is no such file or it cannot be read. A pipe or a
--- device is refused before it is opened, because opening one may wait for ever. any: true reads these, too.
-function M.text(path, any)
-  local found = not any and system.stat(path) or nil
-  if found and not found.regular then
-    return nil, ("cannot read '%s': it is %s, expected a file"):format(path, found.kind)
-  elseif found and found.bytes > LARGEST then
+-- What a pipe holds, to its end; nil and the reason if it holds more than a file may.
+local function read_pipe(file)
+  local parts, bytes = {}, 0
+  while true do
+    local block, why = file:read(BLOCK)
+    if not block then
+      return not why and table.concat(parts) or nil, why
+    end
+    parts[#parts + 1], bytes = block, bytes + #block
+    if bytes > LARGEST then
+      return nil, ("it has more than %.0f bytes"):format(LARGEST)
+    end
+  end
+end
+
+--- The text of a regular file of at most 1 GiB; nil and the reason if there is no such file or it cannot be read. Everything else
+-- is refused before it is opened: opening a pipe may wait for ever, and a device such as /dev/zero has no end. pipes: true reads
+-- a pipe, too, to its end, and regular files of any size.
+function M.text(path, pipes)
+  local found = system.stat(path)
+  local is_pipe = found and found.kind == "a named pipe"
+  if found and not found.regular and not (pipes and is_pipe) then
+    return nil, ("cannot read '%s': it is %s, expected a file%s"):format(path, found.kind, pipes and " or a pipe" or "")
+  elseif found and not pipes and found.bytes > LARGEST then
     return nil, ("cannot read '%s': it has %.0f bytes, expected at most %.0f"):format(path, found.bytes, LARGEST)
   end
   local file, why = io.open(path, "rb")
@@ -35,7 +53,11 @@ function M.text(path, any)
     return nil, "cannot open '" .. path .. "': " .. why:sub(#path + 3)
   end
   local text
-  text, why = file:read "*a"
+  if is_pipe then
+    text, why = read_pipe(file)
+  else
+    text, why = file:read "*a"
+  end
   file:close()
   return text, why and "cannot read '" .. path .. "': " .. why
 end

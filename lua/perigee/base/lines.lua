@@ -1,12 +1,15 @@
 --- The lines of a text file, one by one: perigee.lines "texts.txt".
 --
--- A line ends with LF or CR LF; the ends are not part of it, and a byte order mark is not text. A file that does not open is
--- an error at once, one that cannot be read (a folder) at its first line. Read in blocks: io's own lines end at a zero byte.
+-- A line ends with LF or CR LF; the iterator removes these ends and a byte order mark at the file's beginning. A path that is not
+-- that of a file or a pipe is an error at once. A line of more than 16 MiB is an error when it is reached. The file is read in
+-- blocks, because the lines of Lua's io end at a zero byte.
 local pgee = require "perigee.ffi"
 local find = require "perigee.find"
+local system = require "perigee.os"
 local error = pgee.error
 
 local BLOCK = 65536
+local LONGEST = 2 ^ 24 -- bytes of a line, as recipes/pipe.lua has it by default
 
 local unread = setmetatable({}, { __mode = "k" }) -- the paths of iterators that nobody has called yet
 
@@ -21,6 +24,10 @@ local function open(_, path)
   if type(path) ~= "string" or path:find "%z" then
     error("lines: expected the path of a file, got " .. pgee.describe(path), pgee.blame())
   end
+  local found = system.stat(path)
+  if found and not found.regular and found.kind ~= "a named pipe" then -- a device such as /dev/zero has no end
+    error(("lines: cannot read '%s': it is %s, expected a file or a pipe"):format(path, found.kind), pgee.blame())
+  end
   local file, reason = io.open(path, "rb")
   if not file then
     error(("lines: cannot open '%s': %s"):format(path, reason:sub(#path + 3)), pgee.blame())
@@ -34,6 +41,9 @@ local function open(_, path)
       error(("lines: %s: %s"):format(path, failure))
     end
     text, at = text:sub(at) .. (block or ""), 1
+    if #text > LONGEST + BLOCK then
+      error(("lines: '%s' has a line of more than %d bytes, expected a text file"):format(path, LONGEST))
+    end
     if first and #text >= 3 then
       text, first = text:gsub("^\239\187\191", ""), false
     end

@@ -9,6 +9,7 @@
 -- A set: { path =, kind = "label", "score", "text", "qa", "tags" or "retrieval", form = what was found, texts = { what a model is
 -- given... }, labels = { what it should answer... }, skipped = rows that nobody could label }.
 local columns = require "perigee.evaluate.columns"
+local files = require "perigee.evaluate.files"
 local formats = require "perigee.evaluate.formats"
 local json = require "perigee.base.json"
 local options = require "perigee.options"
@@ -20,71 +21,6 @@ local KNOWN = {
   as = true, text = true, pair = true, label = true, part = true, header = true, limit = true, first = true, plain = true,
   contents = true, called = true,
 }
-
----- Files -------------------------------------------------------------------------------------------------------------
-
--- What is wrong with a text as a whole; nil if nothing is.
-local function flaw_of(text)
-  if not text:find "%S" then
-    return "no lines to evaluate on"
-  elseif text:find "^\255\254" or text:find "^\254\255" then
-    return "it is UTF-16, expected UTF-8"
-  elseif text:find "\r." and not text:find("\n", 1, true) then
-    return "its lines end with CR alone, expected LF or CR LF"
-  end
-end
-
--- Each file is read once: a pipe has nothing to read after that.
-local function reader(contents)
-  local kept = {}
-  return function(path)
-    if not kept[path] then
-      local text, why = contents and contents[path], nil
-      if not text then
-        text, why = json.text(path, true)
-      end
-      if not text then
-        error(why, 0)
-      end
-      kept[path] = text:gsub("^\239\187\191", "")
-      local flaw = flaw_of(kept[path])
-      if flaw then
-        error(path .. ": " .. flaw, 0)
-      end
-    end
-    return kept[path]
-  end
-end
-
-local function name_of(path)
-  return path:match "[^/]*$":lower()
-end
-
--- Files that belong together, by the name of one of them; nil if there are none.
-local function companions(path)
-  local folder, name = path:match "^(.*/)([^/]*)$"
-  folder, name = folder or "", name or path
-  local part = name:match "^s1%.(.+)$"
-  if part and json.exists(folder .. "s2." .. part) and json.exists(folder .. "labels." .. part) then
-    return { path, folder .. "s2." .. part, folder .. "labels." .. part }
-  end
-end
-
--- The files of a folder with a retrieval set; nil if it is none.
-local function of_folder(path)
-  for _, names in ipairs {
-    { "cran.all.1400", "cran.qry", "QRelsCorrectedforTRECeval" }, { "cran.all.1400", "cran.qry", "cranqrel" },
-    { "corpus.jsonl", "queries.jsonl", "qrels/test.tsv" }, { "corpus.jsonl", "queries.jsonl", "qrels.tsv" },
-  } do
-    local list = {}
-    for i, name in ipairs(names) do
-      list[i] = json.exists(path .. "/" .. name) and path .. "/" .. name or nil
-    end
-    if #list == 3 then
-      return list
-    end
-  end
-end
 
 ---- JSON --------------------------------------------------------------------------------------------------------------
 
@@ -102,8 +38,9 @@ end
 local function of_candidates(list, path)
   local pairs_of = {}
   for _, row in ipairs(list) do
-    for relevance, key in pairs { [0] = "negative", [1] = "positive" } do
-      for _, passage in ipairs(type(row.object[key]) == "table" and row.object[key] or {}) do
+    for relevance = 0, 1 do
+      local passages = row.object[relevance == 1 and "positive" or "negative"]
+      for _, passage in ipairs(type(passages) == "table" and passages or {}) do
         pairs_of[#pairs_of + 1] = {
           object = { query = row.object.query, passage = passage, relevance = relevance }, line = row.line,
         }
@@ -175,6 +112,10 @@ local READ = {
   end,
   conll = formats.conll, trec = formats.trec, text = formats.text,
 }
+
+local function name_of(path)
+  return path:match "[^/]*$":lower()
+end
 
 -- What a text looks like.
 local function form_of(text, path, given)
@@ -255,14 +196,14 @@ local function is_retrieval(text)
 end
 
 local function read(paths, given)
-  local text_of, texts = reader(given.contents), {}
+  local text_of, texts = files.reader(given.contents, given.as), {}
   if #paths == 1 then
-    paths = of_folder(paths[1]) or companions(paths[1]) or paths
+    paths = files.set_of(paths[1])
   end
   for i, path in ipairs(paths) do
     texts[i] = text_of(path)
   end
-  if given.as == "parallel" or (not given.as and companions(paths[1])) then
+  if given.as == "parallel" or (not given.as and files.side_by_side(paths[1])) then
     if #paths ~= 2 and #paths ~= 3 then
       error(("files side by side are of texts and labels, or of two texts and labels; got %d"):format(#paths), 0)
     end

@@ -79,6 +79,15 @@ describe("the CPU", function()
     assert.equal(1, status)
   end)
 
+  it("names no operator in that message, nor in the one about PERIGEE_THREADS", function()
+    for variable, value in pairs { PERIGEE_ISA = "avx9", PERIGEE_THREADS = "none" } do
+      local output = engine.process({ [variable] = value }, [[
+        local x = require("perigee.tensor").from { { 1, 2 } }
+        print(select(2, pcall(require("perigee.operator").run, "unit", { x = x, y = x })))]])
+      assert.matches(("^%s=%s, expected "):format(variable, value), (output:gsub("^[^:]*:%d+: ", "")))
+    end
+  end)
+
   describe("asks Linux for AMX's tile registers", function()
     -- The output of a process that sets an alternate signal stack of 4 KiB before or after `text`. In the output, 1 means that
     -- the process has the AMX tiles.

@@ -32,9 +32,15 @@ describe("lines", function()
     end
   end)
 
-  it("of a file that is not there are an error at once, of a folder at the first line", function()
+  it("have at most 16 MiB", function()
+    assert.are.equal(2 ^ 24, #all(("x"):rep(2 ^ 24) .. "\n")[1])
+    assert.error_matches(function() all(("x"):rep(2 ^ 24 + 2 ^ 17)) end, "has a line of more than 16777216 bytes")
+  end)
+
+  it("of a path that is not there, or that is no file, are an error", function()
     assert.error_matches(function() lines "/nowhere/at/all.txt" end, "lines: cannot open '/nowhere/at/all.txt': No such file")
-    assert.error_matches(function() lines "/tmp" () end, "lines: /tmp: Is a directory")
+    assert.error_matches(function() lines "/tmp" end, "lines: cannot read '/tmp': it is a directory, expected a file or a pipe")
+    assert.error_matches(function() lines "/dev/zero" end, "cannot read '/dev/zero': it is a character device, expected a file")
     assert.error_matches(function() lines(7) end, "expected the path of a file, got 7")
   end)
 end)

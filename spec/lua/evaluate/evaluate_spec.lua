@@ -392,11 +392,13 @@ describe("labelled files", function()
       ["\n\n"] = "no lines to evaluate on", ["[]"] = "no lines to evaluate on", ['{"data": []}'] = "no lines to evaluate on",
       ["\255\254t\0"] = "it is UTF%-16, expected UTF%-8", ["a\tx\rb\ty\r"] = "its lines end with CR alone, expected LF or CR LF",
       ["text\tlabel\na\tx\nb\t\n"] = "line 3: the label is empty",
+      ["\127ELF\2\1\0\n\0\208\r\n"] = ", line 2: byte 2 of the line is 0xD0, which is not UTF%-8; expected a text file in UTF%-8",
       ["premise\thypothesis\tscore\na\tb\tnan\n"] = "line 2: expected a label or a finite score, found 'nan'",
     } do
       assert.error_matches(function() read(text) end, said)
     end
     assert.error_matches(function() evaluate.read "/nowhere" end, "/nowhere': No such file")
+    assert.error_matches(function() evaluate.read "/dev/zero" end, "it is a character device, expected a file or a pipe")
     assert.error_matches(function() read("a\tx\n", { as = "xml" }) end, "as is the string 'xml', expected one of conll, csv")
     for _, score in ipairs { "1e999", "-1e999", "0x1f", "nan" } do
       assert.error_matches(function() read("a\tb\t1\nc\td\t" .. score .. "\n") end, "line 2: expected a score as in the lines")
