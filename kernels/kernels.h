@@ -12,9 +12,9 @@
 #define PERIGEE_KERNELS_H
 #include <stdint.h>
 
-enum { PANEL = 64 };       /* output channels of a panel */
-enum { MAX_TILE_M = 32 };  /* no kernel's tile is taller */
-enum { MOST_AHEAD = 128 }; /* bytes that are fetched for each 4 inputs */
+enum { PANEL = 64 };         /* output channels of a panel */
+enum { MAX_TILE_M = 32 };    /* no kernel's tile is taller */
+enum { MAX_PREFETCH = 128 }; /* bytes that are fetched for each 4 inputs */
 
 /* What becomes of a tile of accumulators before it is stored. In this order:
  *   integer  a = acc - zero * wsum[n]            (row_zero[t] in place of zero if row_zero is not NULL)
@@ -42,29 +42,29 @@ typedef struct epilogue {
 } epilogue;
 
 /* What will be multiplied soon: for each 4 inputs of K, padded to 64, a kernel may fetch the next `step` bytes of `from` into the
- * cache, step 0 to MOST_AHEAD. */
-typedef struct ahead {
+ * cache, step 0 to MAX_PREFETCH. */
+typedef struct prefetch {
   const int8_t *from;
   int64_t step;
-} ahead;
+} prefetch;
 
 /* What an epilogue needs of one panel, side by side. */
-typedef struct panel_epilogue {
+typedef struct panel_constants {
   float lo, hi;
   int32_t zero;
   _Alignas(64) int32_t offset[PANEL]; /* zero * wsum */
   float scale[PANEL], bias[PANEL], mul[PANEL];
-} panel_epilogue;
+} panel_constants;
 
 /* A tile [m][64] that is multiplied and whose epilogue is still to come; e NULL: there is none. */
-typedef struct tile_pending {
+typedef struct pending_tile {
   const epilogue *e;
   int32_t *c;
   int64_t t0, n0; /* its first row and column */
   int m, n;
-  int held;                    /* whether some of its sums still are in the tile registers: see settle */
-  const panel_epilogue *panel; /* by panel_of; not looked at if n < 64 */
-} tile_pending;
+  int in_tiles;                 /* 1 if its last sums are still in the tile registers: see flush_tiles */
+  const panel_constants *panel; /* by prepare_panel; not looked at if n < 64 */
+} pending_tile;
 
 /* How a row of floats becomes u8; see pgee_quantizer. */
 enum { QUANTIZE_NONE = 0, QUANTIZE_STATIC = 1, QUANTIZE_DYNAMIC = 2 };
@@ -121,31 +121,31 @@ typedef struct attention_u8s8 {
 typedef struct kernels {
   int isa; /* PGEE_REF ... */
 
-  /* c[m][64] = a[m][K] times one panel, int32, exact. m in 1..tile_most; c aligned to 64 bytes, rows of 64. a: rows of lda bytes.
-   * b: the panel, kblocks = K/64 rounded up. tile_m rows are what it likes best; tile_most, as many or one more, is for what
+  /* c[m][64] = a[m][K] times one panel, int32, exact. m in 1..tile_max; c aligned to 64 bytes, rows of 64. a: rows of lda bytes.
+   * b: the panel, kblocks = K/64 rounded up. tile_m rows are what it likes best; tile_max, as many or one more, is for what
    * would be left over; a number that is no multiple of tile_grain costs as much as the next one that is. */
-  int tile_m, tile_most, tile_grain;
+  int tile_m, tile_max, tile_grain;
   /* Panels of together so many bytes stay in the second-level cache and follow each other on each tile of rows. 0: panel by
    * panel. */
   int64_t group_bytes;
-  void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next);
+  void (*gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, prefetch next);
 
   /* The tile registers of AMX are a state of the thread, so the caller keeps track of it. It calls configure(m) before the first
    * product and whenever m changes, and release() after the last product, before the thread runs other code: tiles that are in
    * use make signals, task switches and forks save 8 KiB. Both are NULL where products need no such state. Kernels of other
    * columns may run in between; attention_u8s8 configures and releases by itself. */
-  void (*configure)(int m);
-  void (*release)(void);
+  void (*configure_tiles)(int m);
+  void (*release_tiles)(void);
 
-  /* The same, and epilogue_s32 of another tile, whose accumulators are not c: spread over the product it costs less. panel_of is
+  /* The same, and epilogue_s32 of another tile, whose accumulators are not c: spread over the product it costs less. prepare_panel is
    * for columns n0 to n0 + 64; call it a while before. NULL where there is nothing to win. */
-  void (*panel_of)(panel_epilogue *panel, const epilogue *e, int64_t n0);
-  void (*gemm_u8s8_beside)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next,
-                           const tile_pending *p);
-  /* If it is not NULL, gemm_u8s8_beside leaves the last sums of its tile in the tile registers. They must come to c before the
-   * registers are configured anew or released: by settle(c, m), or by the next gemm_u8s8_beside, whose p is that tile with `held`
+  void (*prepare_panel)(panel_constants *panel, const epilogue *e, int64_t n0);
+  void (*gemm_u8s8_overlapped)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, prefetch next,
+                               const pending_tile *p);
+  /* If it is not NULL, gemm_u8s8_overlapped leaves the last sums of its tile in the tile registers. They must come to c before the
+   * registers are configured anew or released: by flush_tiles(c, m), or by the next gemm_u8s8_overlapped, whose p is that tile with `in_tiles`
    * set. */
-  void (*settle)(int32_t *c, int m);
+  void (*flush_tiles)(int32_t *c, int m);
 
   /* c[m][n] = a[m][k] times b[k][n], one fma chain per output from +0, k ascending. m in 1..tile_m_f32, n in 1..64, rows of ldc,
    * lda, ldb floats, nothing read or written past n or k. next: NULL, or what will be multiplied soon, k * 16 floats (a quarter

@@ -13,23 +13,24 @@
 
 typedef struct failure failure;
 
-/* Weights that a thread goes through from end to end, `piece` bytes again and again before the next ones. No bytes: none. */
-typedef struct stretch {
+/* Packed weights that a thread reads from `from` to `from + bytes`, in pieces of `piece` bytes: it reads one piece once for each
+ * tile of rows, then the next piece. bytes 0: no weights. */
+typedef struct weight_span {
   const char *from;
   int64_t bytes, piece;
-} stretch;
+} weight_span;
 
 typedef struct context {
-  int thread, threads;     /* 0 <= thread < threads */
-  const kernels *k;        /* the ISA in force when the phase began */
-  const pgee_batch *batch; /* may be NULL */
-  int64_t T, B, S, R;      /* of the batch; 0 without one */
-  char *scratch;           /* of this thread, aligned to 64, as large as the operator's scratch() asked for */
-  char *shared;            /* thread 0's scratch */
-  int64_t step;            /* of a plan; 0 elsewhere */
-  stretch after;           /* what this thread goes through next, in a later step of the plan */
-  int64_t lead;            /* how many bytes before they are needed weights are brought into the cache; 0: a piece */
-  failure *failed;         /* of the phase */
+  int thread, threads;       /* 0 <= thread < threads */
+  const kernels *k;          /* the ISA in force when the phase began */
+  const pgee_batch *batch;   /* may be NULL */
+  int64_t T, B, S, R;        /* of the batch; 0 without one */
+  char *scratch;             /* of this thread, aligned to 64, as large as the operator's scratch() asked for */
+  char *shared;              /* thread 0's scratch */
+  int64_t step;              /* of a plan; 0 elsewhere */
+  weight_span next_weights;  /* what this thread reads next, in a later step of the plan */
+  int64_t prefetch_distance; /* weights are prefetched so many bytes before they are used; 0: one piece before */
+  failure *failed;           /* of the phase */
 } context;
 
 typedef void phase(void *work, const context *c);

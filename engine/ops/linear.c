@@ -93,23 +93,23 @@ static part part_of(const pgee_linear_args *a, const context *c) {
 }
 
 /* The panels of a part. */
-static stretch weights_in(const pgee_packed *w, part p) {
+static weight_span weights_in(const pgee_packed *w, part p) {
   if (p.first == p.last || w->table)
-    return (stretch){0};
+    return (weight_span){0};
   int64_t panel = p.first / p.rows, end = (p.last - 1) / p.rows + 1, piece = w->panel_bytes;
-  return (stretch){w->bytes + panel * piece, (end - panel) * piece, piece};
+  return (weight_span){w->bytes + panel * piece, (end - panel) * piece, piece};
 }
 
 static int64_t part_size(int64_t n, int parts) { return (n + parts - 1) / parts; }
 
 /* The bytes to prefetch while panels i to i + count of a part, counted from 0, are multiplied. */
-static stretch piece_ahead(const context *c, stretch own, int64_t i, int64_t count, int64_t lead) {
+static weight_span piece_ahead(const context *c, weight_span own, int64_t i, int64_t count, int64_t lead) {
   int64_t at = own.piece * (i + (lead > own.piece * count ? lead / own.piece : count));
   if (at >= own.bytes) {
     at -= own.bytes;
-    own = (stretch){c->after.from, c->after.bytes, own.piece};
+    own = (weight_span){c->next_weights.from, c->next_weights.bytes, own.piece};
   }
-  return at < own.bytes ? (stretch){own.from + at, least(own.piece * count, own.bytes - at), 0} : (stretch){0};
+  return at < own.bytes ? (weight_span){own.from + at, least(own.piece * count, own.bytes - at), 0} : (weight_span){0};
 }
 
 /* How many panels are taken together where `left` are to come: groups of about one size. One tile of rows has nothing to gain. */
@@ -120,12 +120,12 @@ static int64_t group_of(const pgee_packed *w, const kernels *k, int64_t rows, in
 
 static void run_own(const pgee_linear_args *a, const context *c, const epilogue *e) {
   part p = part_of(a, c);
-  stretch own = weights_in(a->w, p);
+  weight_span own = weights_in(a->w, p);
   tiles s;
   tiles_begin(&s);
   if (p.first < p.last)
     fetch_vectors(a, p.first / p.rows);
-  int64_t i = 0, lead = a->w->dtype == PGEE_S8 ? c->lead : 0;
+  int64_t i = 0, lead = a->w->dtype == PGEE_S8 ? c->prefetch_distance : 0;
   for (int64_t at = p.first, end; at < p.last; at = end) {
     int64_t row = at % p.rows, count = row ? 1 : group_of(a->w, c->k, p.rows, (p.last - at) / p.rows);
     end = least(p.last, (at / p.rows + count) * p.rows);
@@ -228,10 +228,10 @@ static void run(const void *args, const context *c) {
     run_own(a, c, &e);
 }
 
-static stretch weights(const void *args, const context *c) {
+static weight_span weights(const void *args, const context *c) {
   const pgee_linear_args *a = args;
   if (a->kernel == PGEE_ONEDNN || a->w->dtype != PGEE_S8)
-    return (stretch){0};
+    return (weight_span){0};
   return weights_in(a->w, part_of(a, c));
 }
 

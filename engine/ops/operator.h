@@ -46,7 +46,7 @@ typedef struct operator_entry {
   int64_t (*scratch)(const void *args, int64_t T, int64_t S);
   void (*run)(const void *args, const context *c);
   /* The weights that this thread reads. Steps before this one may prefetch their beginning. NULL: none. */
-  stretch (*weights)(const void *args, const context *c);
+  weight_span (*weights)(const void *args, const context *c);
   /* Multiply-adds of this thread, by the same division of work as `run`. NULL: too few to count. */
   int64_t (*work)(const void *args, const context *c);
 } operator_entry;

@@ -29,39 +29,39 @@ epilogue linear_epilogue(const pgee_linear_args *a) {
 
 void tiles_begin(tiles *s) {
   s->at = s->panel_at = s->configured = 0;
-  s->pending = (tile_pending){0};
+  s->pending = (pending_tile){0};
 }
 
-static void run_pending(const tile_pending *p, const kernels *k) {
+static void run_pending(const pending_tile *p, const kernels *k) {
   if (p->e)
     k->epilogue_s32(p->e, p->c, PANEL, p->t0, p->m, p->n0, p->n);
 }
 
-static void settle(tile_pending *p, const kernels *k) {
-  if (p->held)
-    k->settle(p->c, p->m);
-  p->held = 0;
+static void flush(pending_tile *p, const kernels *k) {
+  if (p->in_tiles)
+    k->flush_tiles(p->c, p->m);
+  p->in_tiles = 0;
 }
 
 void tiles_end(tiles *s, const kernels *k) {
-  settle(&s->pending, k);
+  flush(&s->pending, k);
   if (s->configured)
-    k->release();
+    k->release_tiles();
   run_pending(&s->pending, k);
 }
 
 static void configure(tiles *s, const kernels *k, int m) {
-  if (!k->configure || s->configured == m)
+  if (!k->configure_tiles || s->configured == m)
     return;
-  settle(&s->pending, k);
-  k->configure(s->configured = m);
+  flush(&s->pending, k);
+  k->configure_tiles(s->configured = m);
 }
 
 /* The number of tiles for some rows. It is as small as possible, because each tile streams the whole panel, and a short tile does
- * too little arithmetic to hide that. Tiles of tile_most rows are used only if there are at most two, because an epilogue cannot
+ * too little arithmetic to hide that. Tiles of tile_max rows are used only if there are at most two, because an epilogue cannot
  * overlap with them. */
 static int64_t tiles_for(const kernels *k, int64_t rows) {
-  int64_t n = rows / k->tile_m, most = n > 2 ? k->tile_m : k->tile_most;
+  int64_t n = rows / k->tile_m, most = n > 2 ? k->tile_m : k->tile_max;
   return rows > n * most ? n + 1 : n;
 }
 
@@ -80,26 +80,26 @@ void fetch_vectors(const pgee_linear_args *a, int64_t panel) {
 
 /* Rows t to t + m of one panel, but for the tile's epilogue. `slot`: where the panel's vectors are laid out. */
 static void tile_s8(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t slot, int64_t t, int m,
-                    ahead next, tiles *s) {
+                    prefetch next, tiles *s) {
   const pgee_packed *w = a->w;
   const int8_t *b = (const int8_t *)(w->bytes + panel * w->panel_bytes);
   const uint8_t *x = (const uint8_t *)a->x->data + t * a->x->stride;
   int64_t kblocks = w->panel_bytes / (64 * PANEL);
   int32_t *c = s->c[s->at ^= 1];
-  if (k->gemm_u8s8_beside)
-    k->gemm_u8s8_beside(c, x, a->x->stride, b, kblocks, m, next, &s->pending);
+  if (k->gemm_u8s8_overlapped)
+    k->gemm_u8s8_overlapped(c, x, a->x->stride, b, kblocks, m, next, &s->pending);
   else {
     run_pending(&s->pending, k);
     k->gemm_u8s8(c, x, a->x->stride, b, kblocks, m, next);
   }
-  s->pending = (tile_pending){
+  s->pending = (pending_tile){
       .e = e,
       .c = c,
       .t0 = t,
       .n0 = panel * PANEL,
       .m = m,
       .n = (int)least(PANEL, w->N - panel * PANEL),
-      .held = k->settle != NULL,
+      .in_tiles = k->flush_tiles != NULL,
       .panel = &s->panel[slot][s->panel_at],
   };
 }
@@ -111,12 +111,12 @@ static void group_s8(const pgee_linear_args *a, const kernels *k, const epilogue
                      tiles *s) {
   const pgee_packed *w = a->w;
   int64_t count = tiles_for(k, last - first), groups = w->panel_bytes / (4 * PANEL), all = groups * count * g.count;
-  int64_t step = least(MOST_AHEAD, (g.next.bytes + all - 1) / all);
-  ahead fetch = {step ? (const int8_t *)g.next.from : (const int8_t *)w->bytes, step};
+  int64_t step = least(MAX_PREFETCH, (g.next.bytes + all - 1) / all);
+  prefetch fetch = {step ? (const int8_t *)g.next.from : (const int8_t *)w->bytes, step};
   s->panel_at ^= 1;
   for (int64_t i = 0; i < g.count; i++) {
-    if (k->panel_of && (g.panel + i + 1) * PANEL <= w->N)
-      k->panel_of(&s->panel[i][s->panel_at], e, (g.panel + i) * PANEL);
+    if (k->prepare_panel && (g.panel + i + 1) * PANEL <= w->N)
+      k->prepare_panel(&s->panel[i][s->panel_at], e, (g.panel + i) * PANEL);
     fetch_vectors(a, g.panel + g.count + i);
   }
   int m;
@@ -130,7 +130,7 @@ static void group_s8(const pgee_linear_args *a, const kernels *k, const epilogue
 
 /* `own`: where to lay out a table's panel. */
 static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogue *e, int64_t panel, int64_t first, int64_t last,
-                      stretch after, float *own) {
+                      weight_span after, float *own) {
   _Alignas(64) float c[MAX_TILE_M * PANEL];
   const pgee_packed *w = a->w;
   const float *b = w->table ? own : (const float *)(w->bytes + panel * w->panel_bytes);

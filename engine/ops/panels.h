@@ -11,16 +11,16 @@ enum { MAX_GROUP = 8 }; /* panels that are taken together */
 typedef struct tiles {
   _Alignas(4096) int32_t c[2][MAX_TILE_M * PANEL];
   char apart[MAX_TILE_M * 56];
-  panel_epilogue panel[MAX_GROUP][2]; /* of this group, and of the one before, whose last tile may be pending */
+  panel_constants panel[MAX_GROUP][2]; /* of this group, and of the one before, whose last tile may be pending */
   int at, panel_at;
   int configured; /* rows that the tile registers are configured for; 0: none */
-  tile_pending pending;
+  pending_tile pending;
 } tiles;
 
 /* Panels of one weight, and what comes into the cache while they are multiplied. */
 typedef struct group {
   int64_t panel, count;
-  stretch next;
+  weight_span next;
 } group;
 
 /* The epilogue of a linear: how its sums become results. */

@@ -13,7 +13,7 @@
 #include "engine/base/status.h"
 #include "engine/ops/batch.h"
 
-enum { MOST_LEAD = 96 << 10 };
+enum { MAX_PREFETCH_DISTANCE = 96 << 10 };
 
 struct pgee_workspace {
   pgee_tensor *memory; /* that this lies in */
@@ -180,33 +180,33 @@ typedef struct run {
   int64_t *broken; /* the first step whose result is not finite; NULL: nobody looks. By one thread alone */
 } run;
 
-/* What this thread goes through in the first step after number `after` that has weights. */
-static stretch weights_after(const pgee_workspace *w, const context *c, int64_t after) {
+/* The weights that this thread reads in the first step after number `after` that has weights. */
+static weight_span weights_after(const pgee_workspace *w, const context *c, int64_t after) {
   for (int64_t i = after + 1; i < w->plan->step_count; i++) {
     const operator_entry *o = w->plan->steps[i].o;
     if (o->weights)
       return o->weights(w->args[i], c);
   }
-  return (stretch){0};
+  return (weight_span){0};
 }
 
-/* The largest piece, so that who is that far ahead in one step is so in the next; as much as a small second-level cache can spare. */
-static int64_t lead_of(const pgee_workspace *w, const context *c) {
-  int64_t lead = 0;
+/* The size of the largest piece of any step, so that every step prefetches by the same distance and the next step finds its beginning
+ * in the cache. At most what a small second-level cache can spare. */
+static int64_t prefetch_distance(const pgee_workspace *w, const context *c) {
+  int64_t distance = 0;
   for (int64_t i = 0; i < w->plan->step_count; i++) {
     const operator_entry *o = w->plan->steps[i].o;
     int64_t piece = o->weights ? o->weights(w->args[i], c).piece : 0;
-    lead = piece > lead ? piece : lead;
+    distance = piece > distance ? piece : distance;
   }
-  return lead < MOST_LEAD ? lead : MOST_LEAD;
+  return distance < MAX_PREFETCH_DISTANCE ? distance : MAX_PREFETCH_DISTANCE;
 }
 
-/* Weights come from memory, or from a cache that is far, unless the run before was a moment ago: their beginning is fetched now, the
- * rest by the steps themselves. */
-static void look_ahead(const pgee_workspace *w, context *c) {
-  c->lead = lead_of(w, c);
-  stretch s = weights_after(w, c, -1);
-  for (int64_t i = 0; i < s.bytes && i < c->lead; i += 64)
+/* Prefetches the beginning of the first step's weights, which may lie in memory or in a slow cache. Each step prefetches the rest. */
+static void prefetch_first(const pgee_workspace *w, context *c) {
+  c->prefetch_distance = prefetch_distance(w, c);
+  weight_span s = weights_after(w, c, -1);
+  for (int64_t i = 0; i < s.bytes && i < c->prefetch_distance; i += 64)
     __builtin_prefetch(s.from + i, 0, 2);
 }
 
@@ -224,11 +224,11 @@ static void run_steps(void *work, const context *common) {
   const pgee_plan *p = r->w->plan;
   context c = *common;
   double began = r->seconds ? pgee_seconds() : 0;
-  look_ahead(r->w, &c);
+  prefetch_first(r->w, &c);
   for (c.step = 0; c.step < p->step_count; c.step++) {
     const operator_entry *o = p->steps[c.step].o;
     if (o->weights)
-      c.after = weights_after(r->w, &c, c.step);
+      c.next_weights = weights_after(r->w, &c, c.step);
     o->run(r->w->args[c.step], &c);
     if (r->broken && wrote_nonfinite(o, r->w->args[c.step])) {
       *r->broken = c.step;

@@ -15,7 +15,7 @@
  *   tileloaddt1, which does not evict the rows, and cuts K into spans of at most 16 blocks (32 KiB of 32 rows). The caller runs
  *   several panels one after another on the same rows, as many as stay in the second-level cache (group_bytes in kernels.h).
  * - The core holds about two tiles that wait to be stored. A third one stops it from issuing products. Therefore sums stay in
- *   their registers, and each register is stored just before a product needs it. This holds across calls, too (settle in
+ *   their registers, and each register is stored just before a product needs it. This holds across calls, too (flush_tiles in
  *   kernels.h).
  * - While products run, the core multiplies, converts and compares only 16 floats a cycle, and it looks about 100 instructions
  *   ahead. Therefore one row of the epilogue follows after every few products.
@@ -47,10 +47,10 @@
       shape(13), shape(14), shape(15), shape(16)
 static const _Alignas(64) tile_configuration configurations[MAX_TILE_M] = {SIXTEEN(SHORT), SIXTEEN(TALL)};
 
-void NAME(configure)(int m) { tile_config(&configurations[m - 1]); }
-void NAME(release)(void) { tile_release(); }
+void NAME(configure_tiles)(int m) { tile_config(&configurations[m - 1]); }
+void NAME(release_tiles)(void) { tile_release(); }
 
-void NAME(panel_of)(panel_epilogue *panel, const epilogue *e, int64_t n0) { lay_out_panel(panel, e, n0); }
+void NAME(prepare_panel)(panel_constants *panel, const epilogue *e, int64_t n0) { lay_out_panel(panel, e, n0); }
 
 /* ---- The epilogue of the tile before, a row after every few products ------------------------------------------------ */
 
@@ -59,12 +59,12 @@ typedef struct finisher {
   char *row;
   int64_t ld; /* bytes from one row of results to the next */
   const float *row_scale;
-  const panel_epilogue *panel;
+  const panel_constants *panel;
   const float (*pieces)[16];
   int64_t rows, products, due; /* `rows` rows are spread evenly over so many products */
 } finisher;
 
-INLINE finisher finisher_of(const tile_pending *p, int64_t products, const int kind) {
+INLINE finisher finisher_of(const pending_tile *p, int64_t products, const int kind) {
   finisher f = {.products = products};
   if (kind == NONE)
     return f;
@@ -78,10 +78,10 @@ INLINE finisher finisher_of(const tile_pending *p, int64_t products, const int k
 }
 
 INLINE void finish_row(finisher *f, const int kind) {
-  v16 a = finished(f->c, 0, f->panel, f->pieces, f->row_scale, kind, gelu_beside_tiles);
-  v16 b = finished(f->c + 16, 16, f->panel, f->pieces, f->row_scale, kind, gelu_beside_tiles);
-  v16 c = finished(f->c + 32, 32, f->panel, f->pieces, f->row_scale, kind, gelu_beside_tiles);
-  v16 d = finished(f->c + 48, 48, f->panel, f->pieces, f->row_scale, kind, gelu_beside_tiles);
+  v16 a = finished(f->c, 0, f->panel, f->pieces, f->row_scale, kind, gelu_overlapped);
+  v16 b = finished(f->c + 16, 16, f->panel, f->pieces, f->row_scale, kind, gelu_overlapped);
+  v16 c = finished(f->c + 32, 32, f->panel, f->pieces, f->row_scale, kind, gelu_overlapped);
+  v16 d = finished(f->c + 48, 48, f->panel, f->pieces, f->row_scale, kind, gelu_overlapped);
   if (is_float(kind)) {
     float *y = (float *)(void *)f->row;
     vstore(y, a, 16), vstore(y + 16, b, 16), vstore(y + 32, c, 16), vstore(y + 48, d, 16);
@@ -104,7 +104,7 @@ INLINE void finish_some(finisher *f, const int kind) {
 /* ---- Products ------------------------------------------------------------------------------------------------------- */
 
 /* Of so many groups. */
-INLINE void fetch(ahead *next, int groups) {
+INLINE void fetch(prefetch *next, int groups) {
   const int8_t *end = next->from + groups * next->step;
   for (; next->from < end; next->from += 64)
     __builtin_prefetch(next->from, 0, 2);
@@ -139,7 +139,7 @@ typedef struct operands {
   } while (0)
 
 /* Up to 16 rows. */
-INLINE void one_by_four(int32_t *c, operands o, int32_t *before, ahead *next, finisher *f, const int kind) {
+INLINE void one_by_four(int32_t *c, operands o, int32_t *before, prefetch *next, finisher *f, const int kind) {
   const int first = 1, call_begins = 1;
   for (int64_t k = 0; k < o.blocks; k++, o.a += BLOCK_K, o.b += BLOCK_BYTES) {
     fetch(next, 16);
@@ -164,7 +164,8 @@ INLINE void one_by_four(int32_t *c, operands o, int32_t *before, ahead *next, fi
 }
 
 /* 17 to 32 rows of 32 channels, a span of K: the first one, or one that adds to c. */
-INLINE void half(int32_t *c, operands o, int32_t *before, int first, int call_begins, ahead *next, finisher *f, const int kind) {
+INLINE void half(int32_t *c, operands o, int32_t *before, int first, int call_begins, prefetch *next, finisher *f,
+                 const int kind) {
   for (int64_t k = 0; k < o.blocks; k++, o.a += BLOCK_K, o.b += BLOCK_BYTES) {
     fetch(next, 8);
     tile_load_once(B0, o.b, GROUP_BYTES);
@@ -189,7 +190,7 @@ INLINE void half(int32_t *c, operands o, int32_t *before, int first, int call_be
 enum { SPAN_BLOCKS = 16 };
 
 /* 17 to 32 rows: for each span of K the left half, then the right one. `before`: the right half of another tile, or NULL. */
-INLINE void two_by_two(int32_t *c, operands all, int32_t *before, ahead *next, finisher *f, const int kind) {
+INLINE void two_by_two(int32_t *c, operands all, int32_t *before, prefetch *next, finisher *f, const int kind) {
   int64_t spans = (all.blocks + SPAN_BLOCKS - 1) / SPAN_BLOCKS;
   for (int64_t i = 0; i < 2 * spans; i++) {
     int64_t side = i % 2, from = all.blocks * (i / 2) / spans, to = all.blocks * (i / 2 + 1) / spans;
@@ -202,8 +203,8 @@ INLINE void two_by_two(int32_t *c, operands all, int32_t *before, ahead *next, f
 /* Where the sums that a call leaves in the registers belong. */
 INLINE int32_t *last_sums(int32_t *c, int m) { return m <= TILE_ROWS ? c : c + 32; }
 
-INLINE void multiply(int32_t *c, operands o, int m, ahead next, const tile_pending *p, const int kind) {
-  int32_t *before = p && p->held ? last_sums(p->c, m) : NULL;
+INLINE void multiply(int32_t *c, operands o, int m, prefetch next, const pending_tile *p, const int kind) {
+  int32_t *before = p && p->in_tiles ? last_sums(p->c, m) : NULL;
   finisher f = finisher_of(p, (m <= TILE_ROWS ? 4 : 8) * o.blocks - 4, kind);
   if (m <= TILE_ROWS)
     one_by_four(c, o, before, &next, &f, kind);
@@ -214,7 +215,7 @@ INLINE void multiply(int32_t *c, operands o, int m, ahead next, const tile_pendi
       finish_row(&f, kind);
 }
 
-void NAME(settle)(int32_t *c, int m) {
+void NAME(flush_tiles)(int32_t *c, int m) {
   int32_t *last = last_sums(c, m);
   tile_store(0, last, PANEL * 4);
   tile_store(1, last + 16, PANEL * 4);
@@ -227,36 +228,36 @@ void NAME(settle)(int32_t *c, int m) {
   }
 }
 
-void NAME(gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next) {
+void NAME(gemm_u8s8)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, prefetch next) {
   multiply(c, (operands){a, lda, b, kblocks}, m, next, NULL, NONE);
-  NAME(settle)(c, m);
+  NAME(flush_tiles)(c, m);
 }
 
-#define BESIDE(kind)                                                                            \
-  static void beside_##kind(int32_t *c, operands o, int m, ahead next, const tile_pending *p) { \
-    multiply(c, o, m, next, p, kind);                                                           \
+#define OVERLAPPED(kind)                                                                               \
+  static void overlapped_##kind(int32_t *c, operands o, int m, prefetch next, const pending_tile *p) { \
+    multiply(c, o, m, next, p, kind);                                                                  \
   }
-BESIDE(NONE)
-BESIDE(TO_F32)
-BESIDE(TO_U8)
-BESIDE(GELU_TO_U8)
-BESIDE(ROWS_TO_F32)
-BESIDE(ROWS_TO_U8)
-BESIDE(ROWS_GELU_TO_F32)
+OVERLAPPED(NONE)
+OVERLAPPED(TO_F32)
+OVERLAPPED(TO_U8)
+OVERLAPPED(GELU_TO_U8)
+OVERLAPPED(ROWS_TO_F32)
+OVERLAPPED(ROWS_TO_U8)
+OVERLAPPED(ROWS_GELU_TO_F32)
 
-void NAME(gemm_u8s8_beside)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next,
-                            const tile_pending *p) {
-  static void (*const beside[])(int32_t *, operands, int, ahead, const tile_pending *) = {
-      [NONE] = beside_NONE,
-      [TO_F32] = beside_TO_F32,
-      [TO_U8] = beside_TO_U8,
-      [GELU_TO_U8] = beside_GELU_TO_U8,
-      [ROWS_TO_F32] = beside_ROWS_TO_F32,
-      [ROWS_TO_U8] = beside_ROWS_TO_U8,
-      [ROWS_GELU_TO_F32] = beside_ROWS_GELU_TO_F32,
+void NAME(gemm_u8s8_overlapped)(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, prefetch next,
+                                const pending_tile *p) {
+  static void (*const overlapped[])(int32_t *, operands, int, prefetch, const pending_tile *) = {
+      [NONE] = overlapped_NONE,
+      [TO_F32] = overlapped_TO_F32,
+      [TO_U8] = overlapped_TO_U8,
+      [GELU_TO_U8] = overlapped_GELU_TO_U8,
+      [ROWS_TO_F32] = overlapped_ROWS_TO_F32,
+      [ROWS_TO_U8] = overlapped_ROWS_TO_U8,
+      [ROWS_GELU_TO_F32] = overlapped_ROWS_GELU_TO_F32,
   };
   int kind = is_narrow(p) ? kind_of(p) : NONE;
-  beside[kind](c, (operands){a, lda, b, kblocks}, m, next, p);
+  overlapped[kind](c, (operands){a, lda, b, kblocks}, m, next, p);
   if (kind == NONE && p->e)
     EPILOGUE(p->e, p->c, PANEL, p->t0, p->m, p->n0, p->n);
 }

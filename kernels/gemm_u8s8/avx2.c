@@ -67,7 +67,7 @@ static void widen_rows(int64_t *wide, const uint8_t *a, int64_t lda, int64_t gro
     }
 }
 
-void gemm_u8s8_avx2(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next) {
+void gemm_u8s8_avx2(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, prefetch next) {
   int64_t wide[DEPTH * 16 * TILE_M];
   for (int64_t k = 0; k < kblocks; k += DEPTH) {
     int64_t groups = (kblocks - k < DEPTH ? kblocks - k : DEPTH) * 16;

@@ -53,7 +53,7 @@ INLINE __m512i four(const uint8_t *a) {
   }
 
 /* m is a constant in each copy. */
-INLINE void tile(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, ahead next, const int m) {
+INLINE void tile(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, prefetch next, const int m) {
   EACH_ROW(ZERO);
   for (int64_t g = kblocks * 16; g > 0; g--)
     GROUP_STEP;
@@ -71,7 +71,7 @@ INLINE void tile(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int
     __asm__("vpdpbusd %2, %1, %0" : "+v"(c##i##3) : "v"(x), "m"(*b3)); \
   }
 
-static void tile7(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, ahead next) {
+static void tile7(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, prefetch next) {
   enum { m = 7 };
   EACH_ROW(ZERO);
   ZERO(6)
@@ -90,7 +90,7 @@ static void tile7(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, in
   STORE(6)
 }
 
-void gemm_u8s8_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next) {
+void gemm_u8s8_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, prefetch next) {
   switch (m) {
   case 1: tile(c, a, lda, b, kblocks, next, 1); break;
   case 2: tile(c, a, lda, b, kblocks, next, 2); break;
@@ -110,10 +110,10 @@ void gemm_u8s8_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_
  * stored a moment before, and where a load has met its store like that, the core lets it wait for others, too (up to a tenth of
  * the tile's time). So all of it is laid out once a panel. */
 
-void panel_of_avx512vnni(panel_epilogue *panel, const epilogue *e, int64_t n0) { lay_out_panel(panel, e, n0); }
+void prepare_panel_avx512vnni(panel_constants *panel, const epilogue *e, int64_t n0) { lay_out_panel(panel, e, n0); }
 
 /* Columns k to k + 16 of a row, c those of its accumulators, as in rows/body.h. */
-INLINE void finish(char *row, const int32_t *c, int64_t k, const panel_epilogue *of, const float (*pieces)[16],
+INLINE void finish(char *row, const int32_t *c, int64_t k, const panel_constants *of, const float (*pieces)[16],
                    const float *row_scale, const int kind) {
   __asm__("" : "+r"(of), "+r"(pieces)); /* to the compiler what they point to is new */
   v16 v = finished(c, k, of, pieces, row_scale, kind, gelu_pieces);
@@ -124,8 +124,8 @@ INLINE void finish(char *row, const int32_t *c, int64_t k, const panel_epilogue 
 }
 
 /* m and kind are constants in each copy. */
-INLINE void tile_beside(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, ahead next,
-                        const tile_pending *p, const int m, const int kind) {
+INLINE void tile_overlapped(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, prefetch next,
+                            const pending_tile *p, const int m, const int kind) {
   EACH_ROW(ZERO);
   const epilogue *e = p->e;
   const float(*pieces)[16] = pieces_of(e);
@@ -174,10 +174,10 @@ INLINE void tile_beside(int32_t *c, const uint8_t *a, int64_t lda, const int8_t 
   EACH_ROW(STORE);
 }
 
-#define BESIDE(m, kind) tile_beside(c, a, lda, b, kblocks, next, p, m, kind)
+#define OVERLAPPED(m, kind) tile_overlapped(c, a, lda, b, kblocks, next, p, m, kind)
 
-void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next,
-                                 const tile_pending *p) {
+void gemm_u8s8_overlapped_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m,
+                                     prefetch next, const pending_tile *p) {
   int kind = m == 5 || m == 6 ? kind_of(p) : NONE;
   if (kind == NONE) {
     gemm_u8s8_avx512vnni(c, a, lda, b, kblocks, m, next);
@@ -186,17 +186,17 @@ void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, cons
     return;
   }
   switch (m == 5 ? -kind : kind) {
-  case -TO_F32: BESIDE(5, TO_F32); break;
-  case -TO_U8: BESIDE(5, TO_U8); break;
-  case -GELU_TO_U8: BESIDE(5, GELU_TO_U8); break;
-  case -ROWS_TO_F32: BESIDE(5, ROWS_TO_F32); break;
-  case -ROWS_TO_U8: BESIDE(5, ROWS_TO_U8); break;
-  case -ROWS_GELU_TO_F32: BESIDE(5, ROWS_GELU_TO_F32); break;
-  case TO_F32: BESIDE(6, TO_F32); break;
-  case TO_U8: BESIDE(6, TO_U8); break;
-  case GELU_TO_U8: BESIDE(6, GELU_TO_U8); break;
-  case ROWS_TO_F32: BESIDE(6, ROWS_TO_F32); break;
-  case ROWS_TO_U8: BESIDE(6, ROWS_TO_U8); break;
-  default: BESIDE(6, ROWS_GELU_TO_F32); break;
+  case -TO_F32: OVERLAPPED(5, TO_F32); break;
+  case -TO_U8: OVERLAPPED(5, TO_U8); break;
+  case -GELU_TO_U8: OVERLAPPED(5, GELU_TO_U8); break;
+  case -ROWS_TO_F32: OVERLAPPED(5, ROWS_TO_F32); break;
+  case -ROWS_TO_U8: OVERLAPPED(5, ROWS_TO_U8); break;
+  case -ROWS_GELU_TO_F32: OVERLAPPED(5, ROWS_GELU_TO_F32); break;
+  case TO_F32: OVERLAPPED(6, TO_F32); break;
+  case TO_U8: OVERLAPPED(6, TO_U8); break;
+  case GELU_TO_U8: OVERLAPPED(6, GELU_TO_U8); break;
+  case ROWS_TO_F32: OVERLAPPED(6, ROWS_TO_F32); break;
+  case ROWS_TO_U8: OVERLAPPED(6, ROWS_TO_U8); break;
+  default: OVERLAPPED(6, ROWS_GELU_TO_F32); break;
   }
 }

@@ -35,7 +35,8 @@ ALWAYS_INLINE __m256i four(const uint8_t *a) {
   }
 
 /* 16 channels. m is a constant in each copy. */
-ALWAYS_INLINE void columns(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, ahead next, const int m) {
+ALWAYS_INLINE void columns(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, prefetch next,
+                           const int m) {
   EACH_ROW(ZERO);
   for (int64_t g = kblocks * 16; g > 0; g--) {
     _mm_prefetch(next.from, _MM_HINT_T1);
@@ -48,7 +49,7 @@ ALWAYS_INLINE void columns(int32_t *c, const uint8_t *a, int64_t lda, const int8
   EACH_ROW(STORE);
 }
 
-void gemm_u8s8_avxvnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next) {
+void gemm_u8s8_avxvnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, prefetch next) {
   next.step /= PANEL / 16;
   for (int j = 0; j < PANEL; j += 16, b += 64, next.from += kblocks * 16 * next.step) {
     switch (m) {

@@ -1,6 +1,6 @@
 /* finish.h: epilogues that run in the same instruction stream as the product of another tile; after a v16_*.h and functions.h.
  *
- * panel_of lays out what the epilogues of a panel read, because that is then one short run of memory for all tiles of the panel.
+ * prepare_panel lays out what the epilogues of a panel read, because that is then one short run of memory for all tiles of the panel.
  */
 #include <string.h>
 
@@ -12,14 +12,14 @@ enum { NONE, TO_F32, TO_U8, GELU_TO_U8, ROWS_TO_F32, ROWS_TO_U8, ROWS_GELU_TO_F3
 
 /* Rows with scales of their own have zero points of their own, too: this one where they are symmetric. */
 enum { SYMMETRIC_ZERO = 128 };
-static int is_symmetric(const tile_pending *p) {
+static int is_symmetric(const pending_tile *p) {
   for (int i = 0; i < p->m; i++)
     if (p->e->row_zero[p->t0 + i] != SYMMETRIC_ZERO)
       return 0;
   return 1;
 }
 
-static int kind_of(const tile_pending *p) {
+static int kind_of(const pending_tile *p) {
   const epilogue *e = p->e;
   if (!e || p->n < PANEL || e->residual || !e->y == !e->q || !e->row_zero != !e->row_scale)
     return NONE;
@@ -33,7 +33,7 @@ static int kind_of(const tile_pending *p) {
   return NONE;
 }
 
-static void lay_out_panel(panel_epilogue *panel, const epilogue *e, int64_t n0) {
+static void lay_out_panel(panel_constants *panel, const epilogue *e, int64_t n0) {
   int32_t zero = e->row_zero ? SYMMETRIC_ZERO : e->zero;
   for (int i = 0; i < PANEL; i++)
     panel->offset[i] = zero * e->wsum[n0 + i];
@@ -55,20 +55,20 @@ INLINE const float (*pieces_of(const epilogue *e))[16] {
 }
 
 /* Where the results of a tile begin, and the bytes from one row to the next. */
-INLINE char *results_of(const tile_pending *p, int64_t *ld, int kind) {
+INLINE char *results_of(const pending_tile *p, int64_t *ld, int kind) {
   const epilogue *e = p->e;
   *ld = is_float(kind) ? e->ldy * 4 : e->ldq;
   return is_float(kind) ? (char *)(e->y + p->t0 * e->ldy + p->n0) : (char *)(e->q + p->t0 * e->ldq + p->n0);
 }
 
 /* gelu_pieces with two comparisons less, since products on AMX leave few of these: the same bits. */
-INLINE v16 gelu_beside_tiles(v16 x, const float (*c)[16]) {
+INLINE v16 gelu_overlapped(v16 x, const float (*c)[16]) {
   v16 z = vmin(vsplat(c[3][2]), vfma(vabs(x), vsplat(c[3][0]), vsplat(c[3][1])));
   return vpositive_less(x, vfma(vfma(vpick(c[0], z), z, vpick(c[1], z)), z, vpick(c[2], z)));
 }
 
 /* Columns k to k + 16 of a row whose sums are c, before they are rounded to u8: the arithmetic of rows/body.h. */
-INLINE v16 finished(const int32_t *c, int64_t k, const panel_epilogue *of, const float (*pieces)[16], const float *row_scale,
+INLINE v16 finished(const int32_t *c, int64_t k, const panel_constants *of, const float (*pieces)[16], const float *row_scale,
                     const int kind, v16 (*gelu)(v16, const float (*)[16])) {
   v16 v = vfloat(visub(viload(c, 16), viload(of->offset + k, 16)));
   if (kind >= ROWS_TO_F32)
@@ -80,7 +80,7 @@ INLINE v16 finished(const int32_t *c, int64_t k, const panel_epilogue *of, const
 }
 
 /* Are its bounds those that vstore_rounded takes? */
-INLINE int is_narrow(const tile_pending *p) {
+INLINE int is_narrow(const pending_tile *p) {
   const epilogue *e = p->e;
   return !e || !e->q || (e->q_lo <= 0 && e->q_hi - e->q_lo <= 255);
 }

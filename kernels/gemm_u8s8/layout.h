@@ -33,21 +33,21 @@ static inline int64_t packed_index(int64_t n, int64_t k, int64_t kblocks) {
   return ((n / 64 * kblocks + k / 64) * 16 + k / 4 % 16) * GROUP_BYTES + n % 64 * 4 + k % 4;
 }
 
-typedef void gemm_u8s8(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next);
+typedef void gemm_u8s8(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, prefetch next);
 
 gemm_u8s8 gemm_u8s8_ref, gemm_u8s8_avx2, gemm_u8s8_avxvnni, gemm_u8s8_avx512vnni, gemm_u8s8_amx;
-void gemm_u8s8_beside_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next,
-                                 const tile_pending *p);
-void panel_of_avx512vnni(panel_epilogue *panel, const epilogue *e, int64_t n0);
+void gemm_u8s8_overlapped_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m,
+                                     prefetch next, const pending_tile *p);
+void prepare_panel_avx512vnni(panel_constants *panel, const epilogue *e, int64_t n0);
 /* amx.c on a portable model of the tile instructions. */
 gemm_u8s8 gemm_u8s8_amx_model;
-#define AMX_ROW(isa)                                                                                                          \
-  void configure_##isa(int m);                                                                                                \
-  void release_##isa(void);                                                                                                   \
-  void settle_##isa(int32_t *c, int m);                                                                                       \
-  void panel_of_##isa(panel_epilogue *panel, const epilogue *e, int64_t n0);                                                  \
-  void gemm_u8s8_beside_##isa(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next, \
-                              const tile_pending *p);
+#define AMX_ROW(isa)                                                                                                  \
+  void configure_tiles_##isa(int m);                                                                                  \
+  void release_tiles_##isa(void);                                                                                     \
+  void flush_tiles_##isa(int32_t *c, int m);                                                                          \
+  void prepare_panel_##isa(panel_constants *panel, const epilogue *e, int64_t n0);                                    \
+  void gemm_u8s8_overlapped_##isa(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, \
+                                  prefetch next, const pending_tile *p);
 AMX_ROW(amx)
 AMX_ROW(amx_model)
 #undef AMX_ROW

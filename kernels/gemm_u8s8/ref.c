@@ -1,7 +1,7 @@
 /* ref.c: the portable kernel, one product after another. What the others must equal. */
 #include "layout.h"
 
-void gemm_u8s8_ref(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, ahead next) {
+void gemm_u8s8_ref(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, prefetch next) {
   (void)next;
   for (int i = 0; i < m; i++) {
     int32_t *row = c + i * PANEL;

@@ -11,7 +11,7 @@ local C = require("spec.support.native").cdef [[
     uint32_t seed;
     int step;
     int in_place;
-    int beside;
+    int overlapped;
   } rows_case;
   int spec_rows_equal(int isa, const rows_case *c, int corrupt, char *why, int64_t bytes);
   uint64_t spec_rows_digest(int isa, const rows_case *c, uint64_t h);
@@ -134,8 +134,8 @@ describe("row operators", function()
         end)
       end
 
-      check("equal the reference beside a product, whatever their rows", function()
-        local function beside(choices)
+      check("equal the reference when they overlap with a product, whatever their rows", function()
+        local function overlapped(choices)
           choices.op, choices.fill, choices.width, choices.first = EPILOGUE_S32, { ORDINARY, EXTREME }, { 63, 64 }, 64
           choices.y, choices.mode = { 0, 1 }, { NONE, STATIC }
           each(choices, function(case)
@@ -145,16 +145,16 @@ describe("row operators", function()
           end)
         end
         local amx = isa == C.PGEE_AMX or isa == C.PGEE_AMX_MODEL
-        beside {
-          rows = amx and { 1, 7, 12 } or { 1, 6, 7, 13 }, beside = amx and { 15, 32 } or { 4, 5, 6, 7 },
+        overlapped {
+          rows = amx and { 1, 7, 12 } or { 1, 6, 7, 13 }, overlapped = amx and { 15, 32 } or { 4, 5, 6, 7 },
           activation = { C.PGEE_IDENTITY, C.PGEE_GELU, C.PGEE_GELU_TANH, C.PGEE_RELU },
         }
-        beside { -- 1: a zero point for each row; 2: one for all
-          rows = { 1, 6 }, beside = amx and { 16, 31 } or { 5, 6 }, per_row = { 1, 2 },
+        overlapped { -- 1: a zero point for each row; 2: one for all
+          rows = { 1, 6 }, overlapped = amx and { 16, 31 } or { 5, 6 }, per_row = { 1, 2 },
           activation = { C.PGEE_IDENTITY, C.PGEE_GELU, C.PGEE_GELU_ROUNDED, C.PGEE_GELU_TANH_ROUNDED },
         }
         for per_row = 0, 2, 2 do
-          local case = { op = EPILOGUE_S32, width = 64, rows = 6, beside = 6, mode = STATIC, per_row = per_row }
+          local case = { op = EPILOGUE_S32, width = 64, rows = 6, overlapped = 6, mode = STATIC, per_row = per_row }
           assert.is_false((equal(isa, case, true)))
         end
       end)

@@ -79,14 +79,14 @@ static void multiply_u8s8(const kernels *k, const uint8_t *a, const int8_t *b, i
   for (int64_t p = 0; p < panels; p++, b += K * PANEL)
     for (int64_t i = 0; i < tiles; i++) {
       int64_t first = rows * i / tiles, last = rows * (i + 1) / tiles;
-      if (k->configure && configured != last - first)
-        k->configure((int)(configured = last - first));
+      if (k->configure_tiles && configured != last - first)
+        k->configure_tiles((int)(configured = last - first));
       int64_t step = p + 1 < panels ? (4 * PANEL + tiles - 1) / tiles : 0;
-      ahead next = {b + (step ? K * PANEL + K / 4 * step * i : 0), step < MOST_AHEAD ? step : MOST_AHEAD};
+      prefetch next = {b + (step ? K * PANEL + K / 4 * step * i : 0), step < MAX_PREFETCH ? step : MAX_PREFETCH};
       k->gemm_u8s8(c, a + first * K, K, b, K / 64, (int)(last - first), next);
     }
-  if (k->release)
-    k->release();
+  if (k->release_tiles)
+    k->release_tiles();
 }
 
 static void multiply_f32(const kernels *k, const float *a, const float *b, int64_t rows, int64_t K, int64_t panels) {
@@ -120,7 +120,8 @@ PUBLIC double spec_bench_gemm_f32(int isa, int64_t rows, int64_t K, int64_t pane
 
 /* ---- What goes with them ------------------------------------------------------------------------------------------ */
 
-/* A tile of 6 by 64. K: 0, or what it adds to a product of another tile that it runs beside, the panel in the cache. */
+/* The epilogue of a tile of 6 by 64. If K is not 0: what it adds to a product of that depth that it overlaps with; the panel is in the
+ * cache. */
 PUBLIC double spec_bench_epilogue(int isa, int integer, int activation, int per_row, int quantized, int64_t K, int tries) {
   const kernels *k = kernels_for(isa);
   block c = block_filled(384, ORDINARY, 1), v = block_filled(64, ORDINARY, 2), rows = block_filled(6, ORDINARY, 3);
@@ -142,17 +143,17 @@ PUBLIC double spec_bench_epilogue(int isa, int integer, int activation, int per_
   double cycles;
   for (int i = 0; i < 384 && integer; i++)
     c.i[i] = i - 192;
-  if (K > 0 && k->gemm_u8s8_beside) {
+  if (K > 0 && k->gemm_u8s8_overlapped) {
     weights b = weights_new(K * PANEL, 0);
     block a = block_bytes(6 * K);
     _Alignas(64) int32_t product[6 * PANEL];
     const int8_t *panel = (const int8_t *)b.base;
-    panel_epilogue of_panel;
-    tile_pending p = {.e = &e, .c = c.i, .m = 6, .n = PANEL, .panel = &of_panel};
-    k->panel_of(&of_panel, &e, 0);
-    MEASURE(20, k->gemm_u8s8(product, a.u, K, panel, K / 64, 6, (ahead){panel, 0}));
+    panel_constants of_panel;
+    pending_tile p = {.e = &e, .c = c.i, .m = 6, .n = PANEL, .panel = &of_panel};
+    k->prepare_panel(&of_panel, &e, 0);
+    MEASURE(20, k->gemm_u8s8(product, a.u, K, panel, K / 64, 6, (prefetch){panel, 0}));
     double alone = cycles;
-    MEASURE(20, k->gemm_u8s8_beside(product, a.u, K, panel, K / 64, 6, (ahead){panel, 0}, &p));
+    MEASURE(20, k->gemm_u8s8_overlapped(product, a.u, K, panel, K / 64, 6, (prefetch){panel, 0}, &p));
     cycles -= alone;
     block_free(a), free(b.base);
   } else if (integer)

@@ -78,7 +78,7 @@ local function each_epilogue(f)
   for i, activation in ipairs(ACTIVATIONS) do
     for _, case in ipairs(EPILOGUES) do
       for _, K in ipairs { 0, 384 } do
-        f(("epilogue s32 %s%s, activation %s"):format(case[1], K > 0 and " beside a product" or "", activation), function(isa)
+        f(("epilogue s32 %s%s, activation %s"):format(case[1], K > 0 and " overlapped" or "", activation), function(isa)
           return native.spec_bench_epilogue(isa, 1, i - 1, case[2], case[3], K, 200)
         end, { elements = 6 * 64 })
       end

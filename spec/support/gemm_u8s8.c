@@ -77,13 +77,13 @@ PUBLIC int spec_gemm_u8s8(int isa, int m, int64_t K, int64_t gap, int fill, uint
     sums[i] = UNTOUCHED;
 
   /* What `next` says may only be prefetched: here it is memory that cannot be read. */
-  ahead next = {(const int8_t *)b.data + (m % 2 ? 0 : kblocks * BLOCK_BYTES), m % 2 ? 0 : MOST_AHEAD};
+  prefetch next = {(const int8_t *)b.data + (m % 2 ? 0 : kblocks * BLOCK_BYTES), m % 2 ? 0 : MAX_PREFETCH};
   const kernels *k = kernels_for(isa);
-  if (k->configure)
-    k->configure(m);
+  if (k->configure_tiles)
+    k->configure_tiles(m);
   k->gemm_u8s8((int32_t *)c.data, (const uint8_t *)a.data, lda, (const int8_t *)b.data, kblocks, m, next);
-  if (k->release)
-    k->release();
+  if (k->release_tiles)
+    k->release_tiles();
   if (corrupt)
     w[(PANEL - 1) * K + K - 1] ^= 1;
   int ok = equal(sums, (const uint8_t *)a.data, lda, w, m, K, why, bytes);
@@ -99,7 +99,7 @@ PUBLIC int spec_gemm_u8s8(int isa, int m, int64_t K, int64_t gap, int fill, uint
   return ok;
 }
 
-PUBLIC int spec_gemm_u8s8_tile(int isa) { return kernels_for(isa)->tile_most; }
+PUBLIC int spec_gemm_u8s8_tile(int isa) { return kernels_for(isa)->tile_max; }
 
 /* ---- The model of the tile instructions ---- */
 

@@ -17,9 +17,9 @@ typedef struct rows_case {
   int residual, y, mode;  /* whether there is a residual, a y; QUANTIZE_* */
   int symmetric, multiplied, ranged, per_row;
   uint32_t seed;
-  int step;     /* rows (and columns of a tile) taken at a time; 0: all at once */
-  int in_place; /* y is 1 the residual, 2 x */
-  int beside;   /* the epilogue of s32 runs beside a product of so many rows; 0: on its own */
+  int step;       /* rows (and columns of a tile) taken at a time; 0: all at once */
+  int in_place;   /* y is 1 the residual, 2 x */
+  int overlapped; /* the epilogue of s32 overlaps with a product of so many rows; 0: it runs on its own */
 } rows_case;
 
 typedef struct rows_result {
@@ -87,38 +87,38 @@ static float *place(const rows_case *c, const rows_input *i, const rows_result *
   return c->in_place == 1 ? i->residual.f : c->in_place == 2 ? i->x.f : r->y.f;
 }
 
-/* The epilogue of one tile beside a product of c->beside rows, long enough for it or not, which goes into `product`; one after the
- * other where an ISA does not do it at once. */
-static void run_beside(const kernels *k, const rows_case *c, const tile_pending *given, int64_t ld, int32_t *product) {
+/* Runs the epilogue of one tile overlapped with a product of c->overlapped rows, which is written to `product`. The depth K of the
+ * product is sometimes too small for the whole epilogue. If the ISA has no overlapped kernel, one runs after the other. */
+static void run_overlapped(const kernels *k, const rows_case *c, const pending_tile *given, int64_t ld, int32_t *product) {
   enum { MOST_K = 384 };
   const int64_t K = (int64_t[]){MOST_K, 64, 128}[given->m % 3];
   _Alignas(64) int32_t tile[MAX_ROWS * PANEL] = {0}, sums[MAX_TILE_M * PANEL];
   _Alignas(64) int8_t weights[MOST_K * PANEL];
   uint8_t a[MAX_TILE_M * MOST_K];
   uint32_t seed = c->seed;
-  tile_pending p = *given;
+  pending_tile p = *given;
   for (int i = 0; i < K * PANEL; i++)
     weights[i] = (int8_t)draw(&seed), a[i % (MAX_TILE_M * K)] = (uint8_t)draw(&seed);
   for (int t = 0; t < p.m; t++)
     memcpy(tile + t * PANEL, p.c + t * ld, (size_t)p.n * 4);
   p.c = tile;
-  panel_epilogue panel;
+  panel_constants panel;
   p.panel = &panel;
-  if (k->panel_of && p.n == PANEL)
-    k->panel_of(&panel, p.e, p.n0);
-  if (k->configure)
-    k->configure(c->beside);
-  if (k->gemm_u8s8_beside)
-    k->gemm_u8s8_beside(sums, a, K, weights, K / 64, c->beside, (ahead){weights, 0}, &p);
+  if (k->prepare_panel && p.n == PANEL)
+    k->prepare_panel(&panel, p.e, p.n0);
+  if (k->configure_tiles)
+    k->configure_tiles(c->overlapped);
+  if (k->gemm_u8s8_overlapped)
+    k->gemm_u8s8_overlapped(sums, a, K, weights, K / 64, c->overlapped, (prefetch){weights, 0}, &p);
   else {
-    gemm_u8s8_ref(sums, a, K, weights, K / 64, c->beside, (ahead){weights, 0});
+    gemm_u8s8_ref(sums, a, K, weights, K / 64, c->overlapped, (prefetch){weights, 0});
     k->epilogue_s32(p.e, tile, PANEL, p.t0, p.m, p.n0, p.n);
   }
-  if (k->settle)
-    k->settle(sums, c->beside);
-  if (k->release)
-    k->release();
-  memcpy(product, sums, (size_t)c->beside * PANEL * 4);
+  if (k->flush_tiles)
+    k->flush_tiles(sums, c->overlapped);
+  if (k->release_tiles)
+    k->release_tiles();
+  memcpy(product, sums, (size_t)c->overlapped * PANEL * 4);
 }
 
 static void run_epilogue(const kernels *k, const rows_case *c, const rows_input *i, const rows_result *r, int64_t ld) {
@@ -143,8 +143,8 @@ static void run_epilogue(const kernels *k, const rows_case *c, const rows_input 
     for (int64_t n = c->first, w = c->step ? 5 * c->step : 64; n < c->first + c->width; n += w) {
       int rows = (int)(c->rows - t < m ? c->rows - t : m),
           width = (int)(c->first + c->width - n < w ? c->first + c->width - n : w);
-      if (c->op == EPILOGUE_S32 && c->beside)
-        run_beside(k, c, &(tile_pending){&e, i->x.i + t * ld + n, t, n, rows, width, 0, NULL}, ld, r->other.i);
+      if (c->op == EPILOGUE_S32 && c->overlapped)
+        run_overlapped(k, c, &(pending_tile){&e, i->x.i + t * ld + n, t, n, rows, width, 0, NULL}, ld, r->other.i);
       else if (c->op == EPILOGUE_S32)
         k->epilogue_s32(&e, i->x.i + t * ld + n, ld, t, rows, n, width);
       else
