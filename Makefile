@@ -291,7 +291,7 @@ differential-files: $(LIB) build/peers/installed
 bench-cliffs: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_cliffs.lua
 
-## make bench-heads      what of a run is FP32: fill-mask of random models; HEADS='FOLDER...' the heads of checkpoints
+## make bench-heads      what of a run is FP32: fill_mask of random models; HEADS='FOLDER...' the heads of checkpoints
 bench-heads: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_heads.lua $(HEADS)
 

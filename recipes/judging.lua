@@ -206,7 +206,7 @@ local function print_next(result, args)
   end
   print("  " .. common.command("pipe", { artifact, "--lines" }) .. " < texts.txt")
   print("  " .. common.command("repl", { result.model, "--calibration", texts }))
-  if result.task ~= "fill-mask" then
+  if result.task ~= "fill_mask" then
     local file = result.metric and result.metric.file or "labelled.tsv"
     print("  " .. common.command("evaluate", { result.model, result.task, file }))
   end

@@ -15,7 +15,7 @@ local roberta = require "perigee.graph.models.roberta"
 -- with a head.
 local definition = {
   prefix = "roberta_prelayernorm",
-  check = roberta.check, classifier = roberta.classifier, spans = roberta.spans, tags = roberta.tags, fill = roberta.fill,
+  check = roberta.check, classify = roberta.classify, qa = roberta.qa, ner = roberta.ner, fill_mask = roberta.fill_mask,
 }
 
 --- Token ids to hidden states [T][H]. Second result: every layer's output, the embeddings first; the last is normed, too.

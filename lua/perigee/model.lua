@@ -37,7 +37,7 @@ local HEADS = {
   classify = require("perigee.tasks.classify").head,
   qa = require("perigee.tasks.qa").head,
   ner = require("perigee.tasks.ner").head,
-  ["fill-mask"] = require("perigee.tasks.fill").head,
+  fill_mask = require("perigee.tasks.fill_mask").head,
 }
 
 ---- Loading -----------------------------------------------------------------------------------------------------------
@@ -61,8 +61,8 @@ end
 -- What the classes of the reference library are for: the ends of their names, or all of it. ELECTRA's pre-training is that of a
 -- discriminator, which has no words to give.
 local TASKS = {
-  ForSequenceClassification = "classify", ForQuestionAnswering = "qa", ForTokenClassification = "ner", ForMaskedLM = "fill-mask",
-  ForPreTraining = "fill-mask", ElectraForPreTraining = "embed",
+  ForSequenceClassification = "classify", ForQuestionAnswering = "qa", ForTokenClassification = "ner", ForMaskedLM = "fill_mask",
+  ForPreTraining = "fill_mask", ElectraForPreTraining = "embed",
 }
 
 -- The task that config.json's architectures name, and the architecture; "embed" if they name none. sentence-transformers'
@@ -146,7 +146,7 @@ local function load(dir, given)
   model.limit, model.unreadable = limit_of(c, model.positions, given.max_tokens)
   if model.task == "classify" or model.task == "ner" then
     config:read_head()
-  elseif model.task == "fill-mask" and not pcall(model.graph, model, "fill-mask") then
+  elseif model.task == "fill_mask" and not pcall(model.graph, model, "fill_mask") then
     model.task, model.architecture = "embed", nil -- what was saved is the encoder alone
   end
   model:graph "hidden"
@@ -179,7 +179,7 @@ local function draw(model, head, title)
   return model.graphs[head]
 end
 
-local ANSWERS = { "embed", "classify", "qa", "ner", "fill-mask" }
+local ANSWERS = { "embed", "classify", "qa", "ner", "fill_mask" }
 
 -- Says that a checkpoint has no head for a task, and what it has.
 local function no_head(model, task)

@@ -304,9 +304,9 @@ class Model:
         """For each text a list of its entities {"label", "score", "text", ...}; for words that are given, one tag each."""
         return self._run("ner", texts, **options)
 
-    def fill(self, texts: Inputs, **options: Any) -> Any:
+    def fill_mask(self, texts: Inputs, **options: Any) -> Any:
         """For each text, for each mask in it, a list of the pieces that fit best."""
-        return self._run("fill", texts, **options)
+        return self._run("fill_mask", texts, **options)
 
     def truncated(self) -> list[dict]:
         """Of this thread's last call: [{"input": from 1, "dropped": tokens}, ...]."""

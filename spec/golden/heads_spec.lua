@@ -11,7 +11,7 @@ local perigee = require "perigee"
 local Runner = require "perigee.run.runner"
 local sites = require "perigee.graph.passes.sites"
 
-local HEADS = { "classifier", "spans", "tags", "fill" }
+local HEADS = { "classify", "qa", "ner", "fill_mask" }
 
 -- What one head of the FP32 model, or of a quantized one, makes of the sequences, run as one batch: F32 [rows][width], and the
 -- batch. `other`: what lowers the graph, if not the model.
@@ -24,7 +24,7 @@ local function run(model, head, sequences, other)
   model.weights:check()
   local runner = Runner.new((other or model):lower(sites.find(fuse(g))))
   local batch = inputs.batch(model, golden.ids(sequences), head)
-  if head == "fill" then
+  if head == "fill_mask" then
     local marked = {}
     for i, s in ipairs(sequences) do
       for _, mark in ipairs(s.get "marks":totable()) do
@@ -46,12 +46,12 @@ local function wanted(head, sequences, batch)
   local rows, want, at = {}, {}, 0
   for i, s in ipairs(sequences) do
     local values = s.get(head)
-    if head == "classifier" then
+    if head == "classify" then
       rows[#rows + 1], want[#want + 1] = i - 1, values:totable()
     else
       for j, row in ipairs(values:totable()) do
         want[#want + 1] = row
-        rows[#rows + 1] = head == "fill" and at or batch.starts[i - 1] + s.rows[j]
+        rows[#rows + 1] = head == "fill_mask" and at or batch.starts[i - 1] + s.rows[j]
         at = at + 1
       end
     end
@@ -86,7 +86,7 @@ for _, name in ipairs(models.heads) do
       end)
     end
 
-    -- Of random weights in narrow layers: 17.8 dB (tags of bert-heads, dynamic) to 43, most around 30.
+    -- Of random weights in narrow layers: 17.8 dB (ner of bert-heads, dynamic) to 43, most around 30.
     for _, activations in ipairs { "static", "dynamic" } do
       it("keep most of the signal in INT8: " .. activations, function()
         local stats = model:calibrate(golden.ids(sequences), { progress = false })

@@ -13,7 +13,7 @@ values.safetensors, for sequence i (from 0): i/ids, i/types I32 [T]; i/rows I32:
 [rows][H]; i/pooled.MODE F32 [H] (mean, first, max, mean_sqrt, last); i/pooler F32 [H]; i/logits F32 [labels]. Sequences run as one
 padded batch with its attention mask, as a user of the reference library would. i/int8.MODE F32 [rows][H] (static, dynamic): the last
 hidden states with INT8 linears as simulate.py makes them of the formulas, calibrated on these sequences, alpha 0.5. Of `heads`:
-i/classifier F32 [labels], i/spans F32 [rows][2], i/tags F32 [rows][labels], and i/fill F32 [marks][vocabulary] of the tokens
+i/classify F32 [labels], i/qa F32 [rows][2], i/ner F32 [rows][labels], and i/fill_mask F32 [marks][vocabulary] of the tokens
 i/marks I32.
 """
 import json, os, sys
@@ -67,8 +67,8 @@ HEADS = {
     "electra": dict(kind="Electra", h=32, a=4, i=50, l=2, e=20, act="gelu_fast", types=2, dtype="F32"),
     "prelayernorm": dict(kind="RobertaPreLayerNorm", h=24, a=3, i=40, l=2, act="gelu", types=1, dtype="F16", pad=1),
 }
-ENDS = {"fill": "ForMaskedLM", "classifier": "ForSequenceClassification", "spans": "ForQuestionAnswering",
-        "tags": "ForTokenClassification"}
+ENDS = {"fill_mask": "ForMaskedLM", "classify": "ForSequenceClassification", "qa": "ForQuestionAnswering",
+        "ner": "ForTokenClassification"}
 BARE = ("bert.", "distilbert.", "roberta.", "classifier", "pre_classifier")
 
 
@@ -282,7 +282,7 @@ def heads(chosen):
         for model in models.values():
             model.load_state_dict({n: w.float() for n, w in state.items() if n in model.state_dict()}, strict=False)
             model.tie_weights()
-        d = models["classifier"].config.to_dict()
+        d = models["classify"].config.to_dict()
         keep = ("hidden_size num_attention_heads num_hidden_layers intermediate_size hidden_act type_vocab_size vocab_size "
                 "max_position_embeddings layer_norm_eps model_type pad_token_id embedding_size relative_attention_num_buckets "
                 "tie_word_embeddings dim n_heads n_layers hidden_dim activation").split()
@@ -296,16 +296,16 @@ def heads(chosen):
             for k in (3, 4, 20):
                 sequences[-1][0][k] = spec["pad"]
         rows = lambda t: list(range(t)) if t < 40 else [0, 1, t // 2, t - 1]
-        kept = values(models["fill"], sequences, rows, int8=True)
+        kept = values(models["fill_mask"], sequences, rows, int8=True)
         kept = {k: v for k, v in kept.items() if "logits" not in k and "pooled" not in k}
         with torch.no_grad():
             for i, s in enumerate(sequences):
                 out = {head: model(**inputs(model, [s])) for head, model in models.items()}
                 keep, marks = torch.tensor(rows(len(s[0]))), torch.arange(0, len(s[0]), 5)[:4]
-                kept[f"{i}/classifier"] = out["classifier"].logits[0].clone()
-                kept[f"{i}/spans"] = torch.stack([out["spans"].start_logits[0], out["spans"].end_logits[0]], 1)[keep].clone()
-                kept[f"{i}/tags"] = out["tags"].logits[0, keep].clone()
-                kept[f"{i}/marks"], kept[f"{i}/fill"] = marks.to(torch.int32), out["fill"].logits[0, marks].clone()
+                kept[f"{i}/classify"] = out["classify"].logits[0].clone()
+                kept[f"{i}/qa"] = torch.stack([out["qa"].start_logits[0], out["qa"].end_logits[0]], 1)[keep].clone()
+                kept[f"{i}/ner"] = out["ner"].logits[0, keep].clone()
+                kept[f"{i}/marks"], kept[f"{i}/fill_mask"] = marks.to(torch.int32), out["fill_mask"].logits[0, marks].clone()
         save_file(kept, f"{folder}/values.safetensors")
         size = sum(os.path.getsize(f"{folder}/{f}") for f in os.listdir(folder))
         spread = {k.split("/")[1]: round(float(v.float().std()), 3) for k, v in kept.items() if k.startswith("1/") and v.is_floating_point()}

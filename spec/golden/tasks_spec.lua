@@ -198,10 +198,10 @@ describe("ner", function()
   end)
 end)
 
-describe("fill", function()
+describe("fill_mask", function()
   it("has the pieces of the fill-mask pipeline, for each mask", function()
     of_all("mlm", nil, function(model, given, options, want, what)
-      local got = model:fill(given, options)
+      local got = model:fill_mask(given, options)
       assert.are.equal(#want, #got, what)
       for m, list in ipairs(want) do
         assert.are.equal(#list, #got[m], what)
@@ -215,7 +215,7 @@ describe("fill", function()
 
   it("puts a piece where its mask is: a word apart, a continuation to the word before", function()
     local model = perigee.load(path "mlm", { kernel = "auto" })
-    local got = model:fill("Look [MASK], [MASK]!", { best = 3, targets = { "water", "##ing", "day" } })
+    local got = model:fill_mask("Look [MASK], [MASK]!", { best = 3, targets = { "water", "##ing", "day" } })
     for m, before in ipairs { "Look", "Look [MASK]," } do
       for _, item in ipairs(got[m]) do
         local after = m == 1 and ", [MASK]!" or "!"
@@ -230,9 +230,9 @@ describe("fill", function()
     } do
       model = perigee.load(path(name), { kernel = "auto" })
       for piece, text in pairs(texts) do
-        assert.are.equal(text, model:fill("Look <mask>, and", { targets = { piece } })[1][1].text)
+        assert.are.equal(text, model:fill_mask("Look <mask>, and", { targets = { piece } })[1][1].text)
       end
-      assert.are.equal(texts["Ġfirst"] and "first!" or "each!", model:fill("<mask>!", {
+      assert.are.equal(texts["Ġfirst"] and "first!" or "each!", model:fill_mask("<mask>!", {
         targets = { texts["Ġfirst"] and "Ġfirst" or "▁each" },
       })[1][1].text)
       model:release()

@@ -19,7 +19,7 @@ local TASKS = {
   zeroshot = { "nli", function(m) return m:zeroshot(TEXT, { labels = { "a", "b" } }) end, "classifier.bias" },
   qa = { "qa", function(m) return m:qa { question = TEXT, context = OTHER } end, "qa_outputs.bias" },
   ner = { "ner", function(m) return m:ner { TEXT, OTHER } end, "classifier.bias" },
-  fill = { "mlm", function(m) return m:fill { "how [MASK] people", "a [MASK]" } end, "decoder.bias" },
+  fill_mask = { "mlm", function(m) return m:fill_mask { "how [MASK] people", "a [MASK]" } end, "decoder.bias" },
 }
 
 local function refused(why, f, ...)

@@ -219,7 +219,7 @@ describe("pipe", function()
         { ignore_labels = { "PER", "LOC" }, threshold = 0.1, aggregation = "max" } },
       { "qa", "qa", '"question":"Who?","context":"Ö 🙂 it, he says."', { question = "Who?", context = "Ö 🙂 it, he says." },
         "--top-k 3 --no-answer --whole-words --by logits", { top_k = 3, no_answer = true, whole_words = true, by = "logits" } },
-      { "mlm", "fill-mask", '"text":"a [MASK] c"', "a [MASK] c", "--best 3", { best = 3 } },
+      { "mlm", "fill_mask", '"text":"a [MASK] c"', "a [MASK] c", "--best 3", { best = 3 } },
     } do
       local name, task, fields, input, words, options = unpack(case)
       local folder = "spec/golden/tasks/" .. name
@@ -450,7 +450,7 @@ describe("pipe", function()
       ["--task qa --scores"] = "--scores has no effect with the task qa, only with classify",
       ["--progress --quiet"] = "--progress and --quiet exclude each other",
       ["--keep id,result"] = "--keep result: that field is written here",
-      ["--task embed --top-k 2"] = "--top-k has no effect with the task embed, only with classify, fill-mask, qa,",
+      ["--task embed --top-k 2"] = "--top-k has no effect with the task embed, only with classify, fill_mask, qa,",
       ["--task embed --dimensions 0"] = "--dimensions is 0, expected an integer of at least 1",
       ["--task embed --long no"] = "--long is the string 'no', expected one of error, truncate, windows",
       ["--task classify --scores --top-k 2"] = "--scores is of answers of one label",
@@ -498,7 +498,7 @@ describe("pipe", function()
     local run = ("luajit %s/recipes/pipe.lua"):format(top)
     for _, case in ipairs {
       { "embedder", "embed" }, { "pairs", "classify" }, { "qa", "qa" }, { "ner", "ner" }, { "cross", "rerank" },
-      { "nli", "zeroshot --labels a,b" }, { "mlm", "fill-mask" },
+      { "nli", "zeroshot --labels a,b" }, { "mlm", "fill_mask" },
     } do
       local name, task = case[1], case[2]
       if name ~= "embedder" then

@@ -1,10 +1,10 @@
 --- What of a run is FP32 when a model is INT8: the heads, and attention that calibration left so.
 --
---   make bench-heads                                     random MiniLM and BERT-base with their head for fill-mask
+--   make bench-heads                                     random MiniLM and BERT-base with their head for fill_mask
 --   make bench-heads HEADS='FOLDER...'                   checkpoints, calibrated on recipes/data/calibration.txt
 --   make bench-heads HEADS='--activations dynamic --plain FOLDER...'                 without statistics: attention is FP32
 --
--- Runs the head of the checkpoint's task (hidden states of embedders; fill-mask has one mask in each text), step by step, each
+-- Runs the head of the checkpoint's task (hidden states of embedders; fill_mask has one mask in each text), step by step, each
 -- step's least time.
 package.path = "./lua/?.lua;./lua/?/init.lua;" .. package.path
 local argparse = require "argparse"
@@ -41,7 +41,7 @@ end
 
 local function batch_of(model, B, S)
   local batch, marked = inputs.batch(model, bench.inputs(B, S, model.vocabulary), "bench"), {}
-  for b = 1, model.task == "fill-mask" and B or 0 do
+  for b = 1, model.task == "fill_mask" and B or 0 do
     marked[b] = batch.starts[b - 1] + math.floor(S / 2)
   end
   return #marked > 0 and batch:mark(marked) or batch

@@ -330,7 +330,7 @@ local function tasks(try, w)
   local given = {
     embed = { w.model, { "a text" } }, classify = { w.tasks.nli, { "a text" } }, zeroshot = { w.tasks.nli, "a text" },
     rerank = { w.tasks.cross, { query = "a", documents = { "b" } } }, qa = { w.tasks.qa, { question = "a?", context = "b c" } },
-    ner = { w.tasks.ner, "a text" }, ["fill-mask"] = { w.tasks.mlm, "[MASK] people" },
+    ner = { w.tasks.ner, "a text" }, fill_mask = { w.tasks.mlm, "[MASK] people" },
   }
   for name, task in pairs(perigee.tasks) do
     local names = {}
@@ -398,7 +398,7 @@ local function top(try, w)
   try("perigee.load", function() return { models.path "tiny", {} }, LOAD end)
   try("perigee.open", function() return { w.file, {} }, { "verify", "copy", "kernel", "max_tokens", "budget" } end)
   try("perigee.register_model", function()
-    return { "mine", { check = bert.check, encoder = bert.encoder } }, { "check", "encoder", "classifier", "prefix" }
+    return { "mine", { check = bert.check, encoder = bert.encoder } }, { "check", "encoder", "classify", "prefix" }
   end)
   try("lines()", function() return { perigee.lines, w.file } end)
   try("lines.path", function() return { perigee.lines(w.file) } end)

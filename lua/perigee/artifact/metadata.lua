@@ -11,8 +11,8 @@ local metadata = {}
 
 local MOST = 2 ^ 31 - 1
 local POSITIONS = 2 ^ 24 -- of one text, for which arrays are made before a plan is looked at
-local TASKS = { embed = true, classify = true, qa = true, ner = true, ["fill-mask"] = true }
-local HEADS = { hidden = true, layers = true, embed = true, classify = true, qa = true, ner = true, ["fill-mask"] = true }
+local TASKS = { embed = true, classify = true, qa = true, ner = true, fill_mask = true }
+local HEADS = { hidden = true, layers = true, embed = true, classify = true, qa = true, ner = true, fill_mask = true }
 local PROBLEMS = { regression = true, single_label_classification = true, multi_label_classification = true }
 
 -- The fields of config.json that are checked and read here. Only model definitions read other fields.

@@ -182,7 +182,7 @@ local OUTPUTS = {
   classify = { logits = { "sequences", labels } },
   qa = { spans = { "tokens", function() return 2 end } },
   ner = { tags = { "tokens", labels } },
-  ["fill-mask"] = { logits = { "marked", function(artifact) return artifact.vocabulary end } },
+  fill_mask = { logits = { "marked", function(artifact) return artifact.vocabulary end } },
 }
 
 -- "layer 0", "layer 1" and so on: as many as there are.

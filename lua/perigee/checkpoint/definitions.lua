@@ -8,7 +8,7 @@
 --                                        positions (the longest input), type_vocab_size, num_hidden_layers, hidden_size
 --   encoder(g, config, weights)          builds the graph; returns the hidden states, and a list of the embeddings and every
 --                                        layer's output
---   classifier, spans, tags, fill        heads, each (g, config, weights, x): logits [B][labels], [T][2], [T][labels], [R][V]
+--   classify, qa, ner, fill_mask         heads, each (g, config, weights, x): logits [B][labels], [T][2], [T][labels], [R][V]
 --   prefix                               what the encoder is called inside a model with a head; default: the model_type
 local json = require "perigee.base.json"
 local nearest = require "perigee.base.nearest"
@@ -25,8 +25,8 @@ local known = {
 }
 
 local FIELDS = {
-  check = "function", encoder = "function", classifier = "function", spans = "function", tags = "function", fill = "function",
-  prefix = "string",
+  check = "function", encoder = "function", classify = "function", qa = "function", ner = "function",
+  fill_mask = "function", prefix = "string",
 }
 local NEEDED = { check = true, encoder = true }
 
@@ -130,11 +130,11 @@ function definitions.encoder(definition, g, config, weights)
 end
 
 -- What the heads return: what their rows count, and their width.
-local HEADS = { "classifier", "spans", "tags", "fill" }
-local ROWS = { classifier = "sequences", spans = "tokens", tags = "tokens", fill = "marked" }
+local HEADS = { "classify", "qa", "ner", "fill_mask" }
+local ROWS = { classify = "sequences", qa = "tokens", ner = "tokens", fill_mask = "marked" }
 
 local function width_of(name, config)
-  return name == "spans" and 2 or name == "fill" and config.vocab_size or #config.labels
+  return name == "qa" and 2 or name == "fill_mask" and config.vocab_size or #config.labels
 end
 
 --- What draws one of its heads, (g, config, weights, x). That it has none is an error that says which it has.

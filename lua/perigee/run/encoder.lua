@@ -149,10 +149,10 @@ function Encoder:ner(given, opts)
   return answer, batch
 end
 
---- model:fill(texts, options): what the masks in a text may stand for: for each mask a list of { token =, piece =, score =, text
--- = }, best first; or a list of these. Second result: the batch. Options: top_k, targets, long; see tasks/fill.lua.
-function Encoder:fill(given, opts)
-  local answer, batch = raise(tasks.fill.run, self, given, opts)
+--- model:fill_mask(texts, options): what the masks in a text may stand for: for each mask a list of { token =, piece =, score =,
+-- text = }, best first; or a list of these. Second result: the batch. Options: top_k, targets, long; see tasks/fill_mask.lua.
+function Encoder:fill_mask(given, opts)
+  local answer, batch = raise(tasks.fill_mask.run, self, given, opts)
   return answer, batch
 end
 

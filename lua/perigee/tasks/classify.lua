@@ -6,7 +6,7 @@ local scores = require "perigee.tasks.scores"
 local classify = { forms = { "text", "pair", "ids" } }
 
 function classify.head(g, x, model, weights)
-  local classifier = model:head("classifier", "classify")
+  local classifier = model:head("classify", "classify")
   if not model.config.labels then
     model.config:read_head()
   end

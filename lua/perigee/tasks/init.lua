@@ -29,7 +29,7 @@ end
 local tasks = { rerank = { run = public(run_rerank), forms = rerank.forms, method = "rerank", options = rerank.options } }
 
 for name, method in pairs { embed = "embed", classify = "classify", zeroshot = "zeroshot", qa = "qa", ner = "ner",
-  ["fill-mask"] = "fill" } do
+  fill_mask = "fill_mask" } do
   local task = require("perigee.tasks." .. method)
   tasks[name] = { run = public(task.run), forms = task.forms, method = method, options = task.options }
 end

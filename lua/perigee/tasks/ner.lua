@@ -22,7 +22,7 @@ function ner.head(g, x, model, weights)
   if not model.config.labels then
     model.config:read_head()
   end
-  g:output("tags", model:head("tags", "ner")(g, model.config, weights, x))
+  g:output("tags", model:head("ner", "ner")(g, model.config, weights, x))
 end
 
 ---- Tokens ------------------------------------------------------------------------------------------------------------

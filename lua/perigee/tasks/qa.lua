@@ -14,7 +14,7 @@ local windows = require "perigee.run.windows"
 local qa = { forms = { "question" } }
 
 function qa.head(g, x, model, weights)
-  g:output("spans", model:head("spans", "qa")(g, model.config, weights, x))
+  g:output("spans", model:head("qa", "qa")(g, model.config, weights, x))
 end
 
 ---- Options -----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 local scores = {}
 
 --- Help texts for options that several tasks have.
-scores.TOP_K = "How many answers, best first. Default: of rerank and zeroshot all, of fill-mask 5, else 1"
+scores.TOP_K = "How many answers, best first. Default: of rerank and zeroshot all, of fill_mask 5, else 1"
 scores.THRESHOLD = "Only answers with at least this score"
 
 --- Probabilities of one choice among all: a list. In double; the largest logit is taken off first.

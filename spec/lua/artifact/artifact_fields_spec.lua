@@ -138,7 +138,7 @@ local MODELS = {
   [TASKS .. "cross"] = function(a) return a:rerank("the people", { "how many", "all" }) end,
   [TASKS .. "qa"] = function(a) return a:qa({ question = "how?", context = "all the people" }, { no_answer = true }) end,
   [TASKS .. "ner"] = function(a) return a:ner { "all the people", { words = { "all", "people" } } } end,
-  [TASKS .. "mlm"] = function(a) return a:fill("all [MASK] people", { targets = { "the" } }) end,
+  [TASKS .. "mlm"] = function(a) return a:fill_mask("all [MASK] people", { targets = { "the" } }) end,
 }
 
 -- A message about a field of one of these parts may name one of the listed parts instead, because the parts refer to each

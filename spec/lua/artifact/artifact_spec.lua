@@ -109,7 +109,7 @@ describe("an artifact", function()
     cross = function(m) return { (m:rerank("a question", { "one answer", "another" })) } end,
     qa = function(m) return { (m:qa { question = "who?", context = ("some people and others "):rep(99) }) } end,
     ner = function(m) return { (m:ner { "some people", { words = { "and", "others" } } }) } end,
-    mlm = function(m) return { (m:fill "some [MASK] and [MASK]") } end,
+    mlm = function(m) return { (m:fill_mask "some [MASK] and [MASK]") } end,
     sentence = function(m)
       return { m:embed({ "one", "two" }, { prompt = "query" }):totable(), m:embed({ "one", "two" }):totable() }
     end,
@@ -421,7 +421,7 @@ describe("an artifact that somebody made up", function()
       return artifacts.write { tensors = parts.tensors, plans = parts.plans, metadata = metadata }
     end
     for message, change in pairs {
-      ["model.heads[1] is 1, expected one of classify, embed, fill-mask, hidden, layers"] = function(m) m.heads = { 1 } end,
+      ["model.heads[1] is 1, expected one of classify, embed, fill_mask, hidden, layers"] = function(m) m.heads = { 1 } end,
       ["model.pooling.modes is 3, expected a list"] = function(m) m.pooling = { modes = 3 } end,
       ["model.prompts.list.query is 1, expected a text"] = function(m) m.prompts = { list = { query = 1 } } end,
     } do

@@ -23,7 +23,7 @@ local TASKS = {
   { "nli", function(m) return m:classify { TEXT, OTHER } end, "classify", "logits" },
   { "qa", function(m) return m:qa { question = TEXT, context = OTHER } end, "qa", "spans" },
   { "ner", function(m) return m:ner { TEXT, OTHER } end, "ner", "tags" },
-  { "mlm", function(m) return m:fill { "how [MASK] people", "a [MASK]" } end, "fill-mask", "logits" },
+  { "mlm", function(m) return m:fill_mask { "how [MASK] people", "a [MASK]" } end, "fill_mask", "logits" },
 }
 
 describe("what is read by an index", function()
@@ -62,13 +62,13 @@ describe("what is read by an index", function()
     end)
   end
 
-  it("is a logit of a token that the model has: fill's targets", function()
+  it("is a logit of a token that the model has: fill_mask's targets", function()
     local folder = models.variant(FOLDER .. "mlm", {
       ["vocab.txt"] = models.read(FOLDER .. "mlm/vocab.txt") .. "beyond\n",
     })
     local model = perigee.load(folder)
-    refused('fill: targets%[1%] is "beyond", the token %d+, but the model has logits for tokens 0 to %d+', model.fill, model,
-      "how [MASK] people", { targets = { "beyond" } })
+    refused('fill_mask: targets%[1%] is "beyond", the token %d+, but the model has logits for tokens 0 to %d+', model.fill_mask,
+      model, "how [MASK] people", { targets = { "beyond" } })
   end)
 
   it("is a statistic of as many channels as the model has", function()

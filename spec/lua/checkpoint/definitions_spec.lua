@@ -55,8 +55,8 @@ describe("register_model", function()
     assert.equal(model.config, asked.check)
     local given = { ids = { 1, 2, 3 } }
     assert.same(bert:hidden(given):totable(), model:hidden(given):totable())
-    assert.equal("mine has no head \"spans\"; it has none",
-      failure(definitions.head, model.definition, "spans", "mine"))
+    assert.equal("mine has no head \"qa\"; it has none",
+      failure(definitions.head, model.definition, "qa", "mine"))
   end)
 
   it("refuses what is no definition, and says why", function()
@@ -68,11 +68,11 @@ describe("register_model", function()
     refuses("the definition is the string 'bert', expected a table of functions", "mine", "bert")
     refuses('check of "mine" is missing, expected a function', "mine", { encoder = encoder.encoder })
     refuses('encoder of "mine" is missing, expected a function', "mine", { check = encoder.check })
-    refuses('fill of "mine" is true, expected a function', "mine", { check = print, encoder = print, fill = true })
-    refuses('"mine" has a field clasifier, which is none of a definition\'s (did you mean "classifier"?)', "mine",
-      { check = print, encoder = print, clasifier = print })
-    refuses('"mine" has a field tag, which is none of a definition\'s (did you mean "tags"?)', "mine",
-      { check = print, encoder = print, tag = print })
+    refuses('fill_mask of "mine" is true, expected a function', "mine", { check = print, encoder = print, fill_mask = true })
+    refuses('"mine" has a field clasify, which is none of a definition\'s (did you mean "classify"?)', "mine",
+      { check = print, encoder = print, clasify = print })
+    refuses('"mine" has a field nerr, which is none of a definition\'s (did you mean "ner"?)', "mine",
+      { check = print, encoder = print, nerr = print })
     refuses('prefix of "mine" is 1, expected a string', "mine", { check = print, encoder = print, prefix = 1 })
   end)
 
@@ -110,12 +110,12 @@ describe("register_model", function()
     breaks('the second result of the encoder of "mine" is missing, expected a list of 3 nodes', {
       encoder = function(g, config, weights) return (bert.encoder(g, config, weights)) end,
     }, hidden)
-    breaks('classifier of "mine" is [tokens][64], expected a node of the graph, [sequences][2]', {
-      classifier = function(_, _, _, x) return x end,
+    breaks('classify of "mine" is [tokens][64], expected a node of the graph, [sequences][2]', {
+      classify = function(_, _, _, x) return x end,
     }, classify)
-    breaks('classifier of "mine" is missing, expected', { classifier = function() end }, classify)
+    breaks('classify of "mine" is missing, expected', { classify = function() end }, classify)
     breaks("classifier.weight as [2][64] and as [3][64]", {
-      classifier = function(g, _, weights, x)
+      classify = function(g, _, weights, x)
         weights:linear("classifier", 2, 64)
         return g:linear(x, weights:linear("classifier", 3, 64))
       end,
@@ -242,7 +242,7 @@ describe("the decoder", function()
     local weights = Weights.new(model.checkpoint)
     local x = model.definition.encoder(g, model.config, weights)
     g.in_head = true
-    g:output("logits", model.definition.fill(g, model.config, weights, x))
+    g:output("logits", model.definition.fill_mask(g, model.config, weights, x))
     weights:check()
     g = fuse(g)
     return g.nodes[#g.nodes].parts[1]
@@ -356,7 +356,7 @@ describe("ELECTRA", function()
     local function task(architecture)
       return perigee.load(reconfigured("electra", '"ElectraModel"', ('"%s"'):format(architecture))).task
     end
-    assert.equal("fill-mask", task "ElectraForMaskedLM")
+    assert.equal("fill_mask", task "ElectraForMaskedLM")
     assert.equal("embed", task "ElectraForPreTraining")
     assert.equal("classify", task "ElectraForSequenceClassification")
   end)

@@ -31,7 +31,7 @@ local function model(head)
   local g = Graph.new()
   local x = bert.encoder(g, config, weights)
   g.in_head = true
-  g:output("y", head and bert.classifier(g, config, weights, x) or x)
+  g:output("y", head and bert.classify(g, config, weights, x) or x)
   return g
 end
 

@@ -30,7 +30,7 @@ describe("the task of a checkpoint", function()
 
   it("is what its architecture says", function()
     for name, task in pairs {
-      nli = "classify", cross = "classify", qa = "qa", ner = "ner", mlm = "fill-mask", sentence = "embed",
+      nli = "classify", cross = "classify", qa = "qa", ner = "ner", mlm = "fill_mask", sentence = "embed",
     } do
       assert.are.equal(task, load(name).task)
       assert.is_function(perigee.tasks[task].run)
@@ -45,7 +45,7 @@ describe("the task of a checkpoint", function()
     }))
     assert.are.equal("embed", model.task)
     assert.matches("(its config.json says BertForMaskedLM):\n  cls.predictions.transform.dense.weight [32][32] is missing\n",
-      failure(model.fill, model, "[MASK]"), 1, true)
+      failure(model.fill_mask, model, "[MASK]"), 1, true)
     local q = model:quantize { activations = "dynamic" }
     assert.are.equal("embed", q.task)
     q:release()
@@ -58,7 +58,7 @@ describe("the task of a checkpoint", function()
 
   it("is said of a checkpoint that is asked for a head that it lacks", function()
     local model, path = load "sentence", "spec/golden/tasks/sentence"
-    for task, what in pairs { qa = { question = "x", context = "x" }, ner = "x", classify = "x", ["fill-mask"] = "[MASK]" } do
+    for task, what in pairs { qa = { question = "x", context = "x" }, ner = "x", classify = "x", fill_mask = "[MASK]" } do
       local message = failure(perigee.tasks[task].run, model, what)
       assert.matches(("%s: %s has no head for it; it is a model of type bert for embed (its config.json says BertModel):\n  ")
         :format(task, path), message, 1, true)
@@ -66,7 +66,7 @@ describe("the task of a checkpoint", function()
     end
     local all = perigee.load(models.path "bert-heads")
     all.weights.checkpoint.tensors["qa_outputs.bias"] = nil
-    assert.matches(("qa: %s has no head for it; it is a model of type bert for embed, classify, ner, fill-mask (its config.json "
+    assert.matches(("qa: %s has no head for it; it is a model of type bert for embed, classify, ner, fill_mask (its config.json "
       .. "says BertModel):\n  qa_outputs.bias [2] is missing"):format(models.path "bert-heads"), failure(all.graph, all, "qa"),
       1, true)
   end)
@@ -74,7 +74,7 @@ describe("the task of a checkpoint", function()
   it("is named where another one's head is asked for", function()
     local CALLS = {
       classify = { "classify", "x" }, qa = { "qa", { question = "x", context = "x" } }, ner = { "ner", "x" },
-      ["fill-mask"] = { "fill", "[MASK]" },
+      fill_mask = { "fill_mask", "[MASK]" },
     }
     for _, name in ipairs { "nli", "qa", "ner", "mlm" } do
       local model = load(name)
@@ -101,7 +101,7 @@ describe("a long text", function()
     rerank = { "cross", function(m, o) return m:rerank("the water", { LONG }, o) end },
     qa = { "qa", function(m, o) return m:qa({ question = "what?", context = LONG }, o) end },
     ner = { "ner", function(m, o) return m:ner(LONG, o) end },
-    fill = { "mlm", function(m, o) return m:fill(TEXT .. TEXT:gsub("some", "[MASK] some") .. TEXT, o) end },
+    fill_mask = { "mlm", function(m, o) return m:fill_mask(TEXT .. TEXT:gsub("some", "[MASK] some") .. TEXT, o) end },
   }
 
   -- The ids of a batch of one sequence, as a text.
@@ -291,8 +291,8 @@ describe("a long text", function()
 
     model = load "mlm"
     local text = "[MASK] " .. LONG .. "[MASK] " .. LONG .. "[MASK]"
-    assert.matches("fill: input 1: 2 of 3 masks lie beyond the limit", failure(model.fill, model, text), 1, true)
-    local masks = model:fill(text, { long = "windows", best = 2 })
+    assert.matches("fill_mask: input 1: 2 of 3 masks lie beyond the limit", failure(model.fill_mask, model, text), 1, true)
+    local masks = model:fill_mask(text, { long = "windows", best = 2 })
     assert.are.equal(3, #masks)
     assert.are.equal(masks[3][1].text:sub(-#masks[3][1].piece), masks[3][1].piece)
   end)
@@ -333,12 +333,12 @@ describe("lists", function()
     for i, answer in ipairs(ner:ner(tagged)) do
       assert.are.same(ner:ner(tagged[i]), answer)
     end
-    for i, answer in ipairs(mlm:fill(masked)) do
-      assert.are.same(mlm:fill(masked[i]), answer)
+    for i, answer in ipairs(mlm:fill_mask(masked)) do
+      assert.are.same(mlm:fill_mask(masked[i]), answer)
     end
     assert.are.same({}, (qa:qa {}))
     assert.are.same({}, (ner:ner {}))
-    assert.are.same({}, (mlm:fill {}))
+    assert.are.same({}, (mlm:fill_mask {}))
     assert.are.same({}, (load("nli"):zeroshot({}, { labels = { "x" } })))
     assert.are.same({}, (load("cross"):rerank("x", {})))
     assert.are.equal(0, #load("sentence"):embed {})
@@ -394,7 +394,7 @@ describe("the best", function()
       seen[one.first_byte .. " " .. one.last_byte] = true
       assert.is_true(k == 1 or one.score <= all[k - 1].score)
     end
-    local pieces = load("mlm"):fill("the [MASK]", { best = 2 ^ 31 })[1]
+    local pieces = load("mlm"):fill_mask("the [MASK]", { best = 2 ^ 31 })[1]
     local sum = 0
     for _, piece in ipairs(pieces) do
       sum = sum + piece.score
@@ -606,11 +606,12 @@ describe("what is wrong", function()
       { ner, "ner", { { words = "x" } }, "ner: words is the string 'x', expected a list of strings" },
       { ner, "ner", { { words = { "x", 1 } } }, "ner: words[2] is 1, expected a string" },
       { ner, "ner", { "x", { aggregation = "all" } }, "ner: aggregation is the string 'all', expected one of" },
-      { mlm, "fill", { "x" }, "fill: input 1 has no [MASK]" },
-      { mlm, "fill", { { "[MASK]", "x" } }, "fill: input 2 has no [MASK]" },
-      { mlm, "fill", { "[MASK]", { targets = {} } }, "fill: targets is empty, expected a list of texts" },
-      { mlm, "fill", { "[MASK]", { targets = { "xyz" } } }, 'fill: targets[1] is "xyz", which is no piece of the vocabulary' },
-      { mlm, "fill", { { words = { "x" } } }, "fill is { words = { ... } }, expected a text, a pair of texts" },
+      { mlm, "fill_mask", { "x" }, "fill_mask: input 1 has no [MASK]" },
+      { mlm, "fill_mask", { { "[MASK]", "x" } }, "fill_mask: input 2 has no [MASK]" },
+      { mlm, "fill_mask", { "[MASK]", { targets = {} } }, "fill_mask: targets is empty, expected a list of texts" },
+      { mlm, "fill_mask", { "[MASK]", { targets = { "xyz" } } },
+        'fill_mask: targets[1] is "xyz", which is no piece of the vocabulary' },
+      { mlm, "fill_mask", { { words = { "x" } } }, "fill_mask is { words = { ... } }, expected a text, a pair of texts" },
       { nli, "classify", { "x", { apply = "x" } }, "classify: apply is the string 'x', expected one of none, sigmoid, softmax" },
       { nli, "classify", { "x", { tokens = 1 } }, "classify: tokens is 1, expected an integer of at least 2" },
       { nli, "zeroshot", { "x" }, "zeroshot: labels is nil, expected a list of texts" },
@@ -627,7 +628,8 @@ describe("what is wrong", function()
       { nli, "zeroshot", { "x", { labels = { "a", nil, "c" } } }, "zeroshot: labels" },
       { nli, "zeroshot", { { "a", nil, "c" }, { labels = { "a" } } }, "zeroshot: " },
       { nli, "classify", { { "a", nil, "c" } }, "classify: " },
-      { mlm, "fill", { "[MASK]", { targets = { "the", x = 1 } } }, "fill: targets: expected a list of texts, found the key x" },
+      { mlm, "fill_mask", { "[MASK]", { targets = { "the", x = 1 } } },
+        "fill_mask: targets: expected a list of texts, found the key x" },
       { ner, "ner", { { words = { "a", b = "c" } } }, "ner: words: expected a list of strings, found the key b" },
       { ner, "ner", { { words = { "a", nil, "c" } } }, "ner: words" },
       { cross, "rerank", { "x", { "a", nil, "c" } }, "rerank: " },
@@ -667,7 +669,7 @@ describe("INT8", function()
   local GIVEN = {
     { "qa", "qa", { { question = "what?", context = LONG }, { question = "how many people?", context = TEXT } } },
     { "ner", "ner", { LONG, { words = { "the", "water" } } } },
-    { "mlm", "fill", { "the [MASK] is", "[MASK] people look at [MASK]" } },
+    { "mlm", "fill_mask", { "the [MASK] is", "[MASK] people look at [MASK]" } },
     { "nli", "classify", { TEXT, { "people", LONG } } },
   }
 

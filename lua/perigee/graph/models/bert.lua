@@ -1,9 +1,9 @@
 --- BERT (Devlin et al. 2019, figure 1 and appendix A; the layer is Vaswani et al. 2017, figure 1, left): post-LN encoder.
 --
--- A definition is a table of functions: check(config), encoder, and the heads that the architecture has, classifier, spans, tags
--- and fill (lua/README.md, "Model definitions"). `weights` makes parameters by their checkpoint names: weights:table(name, rows,
--- width), weights:linear(name, N, K), weights:norm(name, width, eps), weights:decoder { ... }. Relatives of BERT share what
--- stands here.
+-- A definition is a table of functions: check(config), encoder, and the heads that the architecture has: classify, qa, ner and
+-- fill_mask (lua/README.md, "Model definitions"). `weights` makes parameters by their checkpoint names: weights:table(name,
+-- rows, width), weights:linear(name, N, K), weights:norm(name, width, eps), weights:decoder { ... }. Relatives of BERT share
+-- these functions.
 local config_keys = require "perigee.checkpoint.config_keys"
 
 local bert = {}
@@ -122,22 +122,22 @@ function bert.words(g, config, weights, x, transform)
 end
 
 --- BertForSequenceClassification: logits [B][labels].
-function bert.classifier(g, config, weights, x)
+function bert.classify(g, config, weights, x)
   return bert.first(g, config, weights, x, "pooler.dense", "tanh", "classifier")
 end
 
 --- BertForQuestionAnswering: logits of an answer's first and last token, [T][2].
-function bert.spans(g, config, weights, x)
+function bert.qa(g, config, weights, x)
   return g:linear(x, weights:linear("qa_outputs", 2, config.hidden_size))
 end
 
 --- BertForTokenClassification: logits [T][labels].
-function bert.tags(g, config, weights, x)
+function bert.ner(g, config, weights, x)
   return g:linear(x, weights:linear("classifier", #config.labels, config.hidden_size))
 end
 
 --- BertForMaskedLM: logits [R][V].
-function bert.fill(g, config, weights, x)
+function bert.fill_mask(g, config, weights, x)
   return bert.words(g, config, weights, x, {
     dense = "cls.predictions.transform.dense", activation = config.activation, norm = "cls.predictions.transform.LayerNorm",
     decoder = "cls.predictions.decoder", bias = "cls.predictions.bias",

@@ -1,7 +1,7 @@
 --- DistilBERT (Sanh et al. 2019): BERT's layers under other names, without token types and pooler.
 local bert = require "perigee.graph.models.bert"
 
-local distilbert = { spans = bert.spans, tags = bert.tags }
+local distilbert = { qa = bert.qa, ner = bert.ner }
 
 local names = {
   layer = "transformer.layer.%d.",
@@ -32,12 +32,12 @@ function distilbert.encoder(g, config, weights)
 end
 
 --- DistilBertForSequenceClassification: logits [B][labels].
-function distilbert.classifier(g, config, weights, x)
+function distilbert.classify(g, config, weights, x)
   return bert.first(g, config, weights, x, "pre_classifier", "relu", "classifier")
 end
 
 --- DistilBertForMaskedLM: logits [R][V].
-function distilbert.fill(g, config, weights, x)
+function distilbert.fill_mask(g, config, weights, x)
   return bert.words(g, config, weights, x, {
     dense = "vocab_transform", activation = config.activation, norm = "vocab_layer_norm",
     decoder = "vocab_projector", bias = "vocab_projector.bias",

@@ -1,7 +1,7 @@
 --- ELECTRA (Clark et al. 2020): BERT's encoder over embeddings that may be narrower than it, brought to its width by a linear.
 local bert = require "perigee.graph.models.bert"
 
-local electra = { spans = bert.spans, tags = bert.tags }
+local electra = { qa = bert.qa, ner = bert.ner }
 
 function electra.check(config)
   bert.check(config, nil, { hidden_size = 256, num_attention_heads = 4, intermediate_size = 1024 })
@@ -18,12 +18,12 @@ function electra.encoder(g, config, weights)
 end
 
 --- ElectraForSequenceClassification: logits [B][labels].
-function electra.classifier(g, config, weights, x)
+function electra.classify(g, config, weights, x)
   return bert.first(g, config, weights, x, "classifier.dense", "gelu", "classifier.out_proj")
 end
 
 --- ElectraForMaskedLM, of a generator: logits [R][V].
-function electra.fill(g, config, weights, x)
+function electra.fill_mask(g, config, weights, x)
   return bert.words(g, config, weights, x, {
     dense = "generator_predictions.dense", activation = "gelu", norm = "generator_predictions.LayerNorm",
     decoder = "generator_lm_head", bias = "generator_lm_head.bias",

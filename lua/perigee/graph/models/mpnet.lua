@@ -3,7 +3,7 @@
 local bert = require "perigee.graph.models.bert"
 local roberta = require "perigee.graph.models.roberta"
 
-local mpnet = { spans = bert.spans, tags = bert.tags, classifier = roberta.classifier, fill = roberta.fill }
+local mpnet = { qa = bert.qa, ner = bert.ner, classify = roberta.classify, fill_mask = roberta.fill_mask }
 
 local names = {
   layer = "encoder.layer.%d.",

@@ -2,7 +2,7 @@
 -- in which positions are counted from the padding token's id + 1.
 local bert = require "perigee.graph.models.bert"
 
-local roberta = { prefix = "roberta", encoder = bert.encoder, spans = bert.spans, tags = bert.tags }
+local roberta = { prefix = "roberta", encoder = bert.encoder, qa = bert.qa, ner = bert.ner }
 
 --- Positions as fairseq counts them: those of padding tokens are the padding id itself and count for nothing.
 function roberta.positions(config, padding)
@@ -21,12 +21,12 @@ function roberta.check(config)
 end
 
 --- RobertaForSequenceClassification: logits [B][labels].
-function roberta.classifier(g, config, weights, x)
+function roberta.classify(g, config, weights, x)
   return bert.first(g, config, weights, x, "classifier.dense", "tanh", "classifier.out_proj")
 end
 
 --- RobertaForMaskedLM: logits [R][V].
-function roberta.fill(g, config, weights, x)
+function roberta.fill_mask(g, config, weights, x)
   return bert.words(g, config, weights, x, {
     dense = "lm_head.dense", activation = "gelu", norm = "lm_head.layer_norm",
     decoder = "lm_head.decoder", bias = "lm_head.bias",

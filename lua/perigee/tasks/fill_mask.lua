@@ -1,16 +1,16 @@
---- fill: what the masks in a text may stand for (Devlin et al. 2019, masked language model).
+--- fill_mask: what the masks in a text may stand for (Devlin et al. 2019, masked language model).
 --
 -- The head gives each mask a logit of every piece of the vocabulary; a piece's score is its probability among all of them, for
--- each mask on its own, as in the fill-mask pipeline of the reference library.
+-- each mask on its own, as in the fill-mask pipeline of transformers.
 local inputs = require "perigee.run.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
 local windows = require "perigee.run.windows"
 
-local fill = { forms = { "text", "pair", "ids" } }
+local fill_mask = { forms = { "text", "pair", "ids" } }
 
-function fill.head(g, x, model, weights)
-  g:output("logits", model:head("fill", "fill-mask")(g, model.config, weights, x))
+function fill_mask.head(g, x, model, weights)
+  g:output("logits", model:head("fill_mask", "fill_mask")(g, model.config, weights, x))
 end
 
 ---- Masks -------------------------------------------------------------------------------------------------------------
@@ -54,10 +54,10 @@ local function find_masks(batch, tokenizer)
       all = #masks_of(tokenizer:encode(part.encoding.texts[1], part.encoding.texts[2]), mask)
     end
     if found == 0 and all == 0 then
-      error(("fill: input %d has no %s"):format(input, tokenizer:piece(mask)), 0)
+      error(("fill_mask: input %d has no %s"):format(input, tokenizer:piece(mask)), 0)
     elseif found < all then
-      error(('fill: input %d: %d of %d masks lie beyond the limit; long = "windows" finds them all'):format(input, all - found,
-        all), 0)
+      error(('fill_mask: input %d: %d of %d masks lie beyond the limit; long = "windows" finds them all'):format(input,
+        all - found, all), 0)
     end
   end
   return marks
@@ -131,45 +131,46 @@ end
 local function tokens_of(tokenizer, list, V)
   local tokens = list and {}
   for i, piece in ipairs(list or {}) do
-    tokens[i] = tokenizer:id(piece) or error(("fill: targets[%d] is %q, which is no piece of the vocabulary"):format(i, piece), 0)
+    tokens[i] = tokenizer:id(piece)
+      or error(("fill_mask: targets[%d] is %q, which is no piece of the vocabulary"):format(i, piece), 0)
     if tokens[i] >= V then
-      error(("fill: targets[%d] is %q, the token %d, but the model has logits for tokens 0 to %d"):format(i, piece, tokens[i],
-        V - 1), 0)
+      error(("fill_mask: targets[%d] is %q, the token %d, but the model has logits for tokens 0 to %d"):format(i, piece,
+        tokens[i], V - 1), 0)
     end
   end
   return tokens
 end
 
---- The options of fill, for options.read.
-fill.options = inputs.options {
+--- The options of fill_mask, for options.read.
+fill_mask.options = inputs.options {
   top_k = { "integer", 1, default = 5, help = scores.TOP_K },
   best = { same = "top_k" },
   targets = { "texts", help = "Only these pieces of the vocabulary" },
 }
 
---- model:fill(texts, options): for each mask of a text, in order, a list of { token =, piece =, score =, text = the text with
--- it }, best first. One text (not in a list) gives one list of masks. ids with masks in them have no text. A text without a
+--- model:fill_mask(texts, options): for each mask of a text, in order, a list of { token =, piece =, score =, text = the text
+-- with it }, best first. One text (not in a list) gives one list of masks. ids with masks in them have no text. A text without a
 -- mask is an error. Second result: the batch. Options:
 --   top_k     how many pieces for each mask; default 5 (best is another name for this option)
 --   targets   a list of pieces: only these are looked at; scores stay what they are among all
 --   long      what becomes of long texts: "truncate" (default; that it loses a mask is an error), "error", "windows"
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common
-function fill.run(encoder, given, opts)
-  options.method(encoder, "fill")
-  local read = options.read(opts, fill.options, "fill")
+function fill_mask.run(encoder, given, opts)
+  options.method(encoder, "fill_mask")
+  local read = options.read(opts, fill_mask.options, "fill_mask")
   local model = encoder.model
-  local V = encoder:runner("fill-mask"):width("logits", "fill")
+  local V = encoder:runner("fill_mask"):width("logits", "fill_mask")
   local tokenizer = model:tokenizer()
   if not tokenizer.mask then
-    error("fill: the tokenizer has no mask token", 0)
+    error("fill_mask: the tokenizer has no mask token", 0)
   end
   local targets = tokens_of(tokenizer, read.targets, V)
-  local batch = inputs.batch(model, given, "fill", inputs.how(read, { forms = fill.forms, keep = true }, "fill"))
+  local batch = inputs.batch(model, given, "fill_mask", inputs.how(read, { forms = fill_mask.forms, keep = true }, "fill_mask"))
   local marks, rows, list = find_masks(batch, tokenizer), {}, {}
   for i, mark in ipairs(marks) do
     rows[i] = mark.token
   end
-  encoder:runner("fill-mask"):run(batch:mark(rows), function(output, _, _, _, before)
+  encoder:runner("fill_mask"):run(batch:mark(rows), function(output, _, _, _, before)
     local logits = output "logits"
     local numbers = logits:numbers(nil, V)
     for r = 0, #logits - 1 do
@@ -182,4 +183,4 @@ function fill.run(encoder, given, opts)
   return batch.single and list[1] or list, batch
 end
 
-return fill
+return fill_mask
