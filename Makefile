@@ -37,7 +37,7 @@ LIBS  := -ldl -lpthread -lm
 
 SOURCES := $(filter-out $(if $(X86),,$(foreach isa,$(X86_ISAS),%/$(isa).c)),\
   $(wildcard engine/*/*.c kernels/*.c kernels/*/*.c))
-SUPPORT := $(filter-out spec/support/hard_% spec/fuzz/main.c $(if $(X86),,%/bench_kernels.c),$(wildcard spec/support/*.c spec/fuzz/*.c))
+SUPPORT := $(filter-out spec/support/hard_% spec/fuzz/main.c $(if $(X86),,%/bench/kernels.c),$(wildcard $(addsuffix /*.c,spec/bench spec/fuzz spec/support)))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/obj/%.o)
 SPECOBJ := $(SUPPORT:%.c=$(BUILD)/obj/%.o)
 HARDOBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard spec/support/hard_*.c))
@@ -120,7 +120,7 @@ $(BUILD)/flags $(BUILD)/files: FORCE
 
 # ---- Checks -----------------------------------------------------------------------------------------------------------
 
-C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/* kernels kernels/* spec/support spec/fuzz recipes/embed))
+C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/* kernels kernels/* spec/bench spec/fuzz spec/support recipes/embed))
 LUA_FILES := $(wildcard lua recipes recipes/perigee spec .busted .luacheckrc)
 
 ## make lint             luacheck, ruff, cppcheck, clang-format, shellcheck, floats that Lua must not load; perigee.h as C++;
@@ -136,7 +136,7 @@ lint:
 	$(CXX) -std=c++11 -Wall -Wextra -Wpedantic -Werror -x c++ -fsyntax-only engine/perigee.h
 	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance \
 	  --suppress=normalCheckLevelMaxBranches -j $(shell nproc) $(SOURCES)
-	shellcheck -e SC1091 $(filter-out %.toml,$(wildcard .ci/*)) $(wildcard recipes/cluster/*.sh spec/support/*.sh spec/fuzz/*.sh)
+	shellcheck -e SC1091 $(filter-out %.toml,$(wildcard .ci/*)) $(wildcard recipes/cluster/*.sh spec/*/*.sh)
 	@$(MAKE_ALL) CC=gcc CFLAGS=-Werror BUILD=build/gcc lib speclib embed-host
 	@$(MAKE_ALL) CC=clang CFLAGS=-Werror BUILD=build/clang lib speclib embed-host
 
@@ -221,7 +221,7 @@ portable:
 	@$(MAKE_ALL) CC=aarch64-linux-gnu-gcc CFLAGS=-Werror BUILD=$(AARCH64) lib speclib
 	sh spec/support/aarch64.sh $(AARCH64) luajit spec/golden/exact.lua
 	PERIGEE_HARD=1 sh spec/support/aarch64.sh $(AARCH64) busted $(BUSTED_FLAGS) spec/kernels \
-	  $(addprefix spec/golden/,compare_spec.lua models_spec.lua heads_spec.lua cases_spec.lua)
+	  spec/support/compare_spec.lua spec/golden/models_spec.lua spec/golden/heads_spec.lua spec/lua/run/cases_spec.lua
 
 ## make kills            killed 200 times: recipes/pipe.lua, which ends complete and nothing twice; saving, which leaves old or new; KILLS=50 fewer
 KILLS := 200
@@ -242,35 +242,35 @@ CPU := 0
 
 ## make model-amx        counts what the AMX kernels do for known encoders: the share of the peak expected, and measured if the CPU has AMX
 model-amx: $(SPECLIB)
-	PERIGEE_LIB="$(abspath $(SPECLIB))" $(LUAJIT) spec/support/model_amx.lua
+	PERIGEE_LIB="$(abspath $(SPECLIB))" $(LUAJIT) spec/bench/amx_model.lua
 
 ## make bench-amx        ten minutes on a CPU with AMX: peaks, kernels, encoders, selection, other libraries, into build/bench/amx.txt
 bench-amx: $(LIB) $(SPECLIB)
-	PERIGEE_LIB="$(abspath $(SPECLIB))" sh spec/support/bench_amx.sh build/bench/amx.txt $(CPU)
+	PERIGEE_LIB="$(abspath $(SPECLIB))" sh spec/bench/amx.sh build/bench/amx.txt $(CPU)
 
 ## make bench-kernels    every kernel of every ISA on the shapes of models, beside the figures of the run before; CPU=1 another core
 bench-kernels: $(LIB) $(SPECLIB)
-	PERIGEE_LIB="$(abspath $(SPECLIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_kernels.lua --save build/bench/kernels.json
+	PERIGEE_LIB="$(abspath $(SPECLIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/kernels.lua --save build/bench/kernels.json
 
 ## make bench-peers      times models beside other libraries, which it installs into build/peers; ROWS='minilm:1x32' some
 bench-peers: $(LIB) build/peers/installed
-	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py $(ROWS)
+	taskset -c $(CPU) build/peers/bin/python spec/bench/peers.py $(ROWS)
 
 ## make bench-mixed      the same on texts of mixed lengths, of STS-B and XQuAD in ../shared: SENTENCES=256 and PAIRS=32 of them
 SENTENCES := 256
 PAIRS := 32
 DATA := $(or $(PERIGEE_SHARED),../shared)/data
 bench-mixed: $(LIB) build/peers/installed
-	PERIGEE_LIB="$(abspath $(LIB))" $(LUAJIT) spec/support/lengths.lua build/demo/all-MiniLM-L6-v2 $(DATA)/stsb/sts-test.csv \
+	PERIGEE_LIB="$(abspath $(LIB))" $(LUAJIT) spec/bench/lengths.lua build/demo/all-MiniLM-L6-v2 $(DATA)/stsb/sts-test.csv \
 	  | head -n $(SENTENCES) > build/peers/stsb
-	PERIGEE_LIB="$(abspath $(LIB))" $(LUAJIT) spec/support/lengths.lua build/demo/all-MiniLM-L6-v2 $(DATA)/xquad/xquad.en.json 384 \
+	PERIGEE_LIB="$(abspath $(LIB))" $(LUAJIT) spec/bench/lengths.lua build/demo/all-MiniLM-L6-v2 $(DATA)/xquad/xquad.en.json 384 \
 	  | head -n $(PAIRS) > build/peers/xquad
-	taskset -c $(CPU) build/peers/bin/python spec/support/peers.py minilm bert-base --mixed build/peers/stsb,build/peers/xquad \
+	taskset -c $(CPU) build/peers/bin/python spec/bench/peers.py minilm bert-base --mixed build/peers/stsb,build/peers/xquad \
 	  --peers onnxruntime-int8,openvino-int8,ctranslate2-int8 --modes static --rounds 3 $(ROWS)
 
 ## make bench-tokenizers tokenizers beside the tokenizers package, one thread, texts of ../shared
 bench-tokenizers: $(LIB) build/peers/installed
-	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) build/peers/bin/python spec/support/bench_tokenizers.py
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) build/peers/bin/python spec/bench/tokenizers.py
 
 ## make differential     tokenizers beside the tokenizers package on generated texts and on ../shared's; TEXTS=100000 how many
 TEXTS := 20000
@@ -289,28 +289,28 @@ differential-files: $(LIB) build/peers/installed
 
 ## make bench-cliffs     whether one token more costs much more: MiniLM, 8 to 4096 tokens
 bench-cliffs: $(LIB)
-	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_cliffs.lua
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/cliffs.lua
 
 ## make bench-heads      what of a run is FP32: fill_mask of random models; HEADS='FOLDER...' the heads of checkpoints
 bench-heads: $(LIB)
-	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_heads.lua $(HEADS)
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/heads.lua $(HEADS)
 
 ## make bench-pipe       what recipes/pipe.lua costs beside the engine alone, on SST-2's training texts; TEXTS=4000 on some
 bench-pipe: $(LIB)
-	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_pipe.lua $(TEXTS)
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/pipe.lua $(TEXTS)
 
 ## make bench-open       from the start of a process to its first answer, by artifacts of three models
 bench-open: $(LIB)
-	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/bench_open.lua
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/open.lua
 
-build/peers/installed: spec/support/peers.txt
+build/peers/installed: spec/bench/peers.txt
 	python3 -m venv build/peers
 	build/peers/bin/pip install --quiet --requirement $<
 	@touch $@
 
 ## make figures          what settings gain and cost, the tables of lua/README.md; three minutes. PARTS='outliers observers' some
 figures: $(LIB)
-	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/support/figures.lua $(PARTS)
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/figures.lua $(PARTS)
 
 ## make format           clang-format over the C files
 format:

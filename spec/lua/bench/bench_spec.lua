@@ -347,13 +347,13 @@ describe("recipes/bench.lua", function()
   end)
 end)
 
-describe("spec/support/bench_kernels.lua", function()
+describe("spec/bench/kernels.lua", function()
   after_each(files.clean)
 
   it("measures kernels and compares with the run before", function()
     local path = files.write "{}"
     local function measured()
-      local pipe = assert(io.popen("luajit spec/support/bench_kernels.lua --isa ref --only 'norm width 384' --save " .. path))
+      local pipe = assert(io.popen("luajit spec/bench/kernels.lua --isa ref --only 'norm width 384' --save " .. path))
       local text = pipe:read "*a"
       pipe:close()
       return text

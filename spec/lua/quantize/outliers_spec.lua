@@ -1,7 +1,7 @@
--- The planted outliers of spec/golden/make_outliers.lua: plain W8A8 loses, an alpha in the middle recovers, the extremes lose
+-- The planted outliers of spec/support/make_outliers.lua: plain W8A8 loses, an alpha in the middle recovers, the extremes lose
 -- again. lua/README.md has the figures.
 local files = require "spec.support.files"
-local make = require "spec.golden.make_outliers"
+local make = require "spec.support.make_outliers"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 

@@ -1,5 +1,5 @@
 --- Memory that encoding takes, in bytes for each byte of text: for each tokenizer of ../shared the worst of some texts that grow
--- when they are normalized, of words and of marks; with max_tokens = 512.      luajit spec/support/text_memory.lua
+-- when they are normalized, of words and of marks; with max_tokens = 512.      luajit spec/bench/text_memory.lua
 package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 require "spec.helper"
 local ffi = require "ffi"

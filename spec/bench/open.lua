@@ -1,14 +1,14 @@
 --- Bench of opening: from the start of a process to its first answer, over artifacts that are made here.
 --
---   luajit spec/support/bench_open.lua [artifact...]
+--   luajit spec/bench/open.lua [artifact...]
 --
 -- Fresh processes, one after another, one thread, the file in the page cache: the least and the median time of each from before
 -- the process is made until it has ended, its text one of at most 16 tokens; and the least CPU time, which others on the machine
--- change less. Then what a process holds that has read all of the file and answered for a while (serving.lua), its workspace not
+-- change less. Then what a process holds that has read all of the file and answered for a while (spec/support/serving.lua), its workspace not
 -- counted, in parts of the file's size; the same of each of four such processes, where shared pages are divided among them (Pss);
 -- and the seconds that saving took. Without arguments the artifacts are the demo's (MiniLM), and of random weights in the shapes
 -- of XLM-R base, with the tokenizer of multilingual-e5-small (250,000 pieces) if `make models` has fetched it, and BERT-large.
-local here = arg[0]:match "^(.*)/spec/support/[^/]*$" or "."
+local here = arg[0]:match "^(.*)/spec/bench/[^/]*$" or "."
 package.path = ("@/lua/?.lua;@/lua/?/init.lua;@/?.lua;"):gsub("@", { ["@"] = here }) .. package.path
 local ffi = require "ffi"
 local models = require "spec.support.models"

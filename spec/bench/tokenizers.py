@@ -96,7 +96,7 @@ def main():
         else:
             ours = os.path.abspath(where)
         loading, t = timed(lambda: make(where))
-        worker = subprocess.Popen(["luajit", "spec/support/bench_tokenizers.lua", ours], cwd=TOP, text=True,
+        worker = subprocess.Popen(["luajit", "spec/bench/tokenizers.lua", ours], cwd=TOP, text=True,
                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         load, image = map(float, worker.stdout.readline().split())
         print(f"{kind + ' ' + folder + ', load':40}{loading * 1e3:9.1f} ms{load * 1e3:9.1f} ms{loading / load:8.1f}"

@@ -1,6 +1,6 @@
 -- Our side of bench_tokenizers.py: encodes the lines of a file whenever it is asked to.
 --
---   luajit spec/support/bench_tokenizers.lua FOLDER
+--   luajit spec/bench/tokenizers.lua FOLDER
 --
 -- Prints seconds of processor time: of loading the folder's tokenizer and of opening its image. Then, for each line it reads, the
 -- path of a file, encodes that file's lines one by one (ids, types, offsets) and prints the seconds and the number of tokens.

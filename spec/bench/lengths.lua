@@ -1,7 +1,7 @@
---- Lengths in tokens of the texts of a data set, one a line, for `recipes/bench.lua --lengths` and spec/support/peers.py.
+--- Lengths in tokens of the texts of a data set, one a line, for `recipes/bench.lua --lengths` and spec/bench/peers.py.
 --
---   luajit spec/support/lengths.lua CHECKPOINT ../shared/data/stsb/sts-test.csv   the texts of each pair, one by one
---   luajit spec/support/lengths.lua CHECKPOINT ../shared/data/xquad/xquad.en.json 384   questions with their contexts, up to 384
+--   luajit spec/bench/lengths.lua CHECKPOINT ../shared/data/stsb/sts-test.csv   the texts of each pair, one by one
+--   luajit spec/bench/lengths.lua CHECKPOINT ../shared/data/xquad/xquad.en.json 384   questions with their contexts, up to 384
 --
 -- CHECKPOINT: a folder with a tokenizer. Files that end in .json are in SQuAD's format, others in that of the STS benchmark.
 package.path = "./lua/?.lua;./lua/?/init.lua;" .. package.path

@@ -15,7 +15,7 @@ local random = require "perigee.checkpoint.random"
 local report = require "perigee.run.report"
 local workload = require "perigee.bench.workload"
 
-local parser = argparse("bench_heads", "What of a run is FP32.")
+local parser = argparse("spec/bench/heads.lua", "What of a run is FP32.")
 parser:argument("folders", "Checkpoints"):args "*"
 parser:option("--activations", "static or dynamic", "static"):choices { "static", "dynamic" }
 parser:flag("--plain", "Without statistics")

@@ -1,8 +1,8 @@
 --- Whether one token more ever costs much more: MiniLM in INT8, static, texts of 32 tokens and a shorter last one.
 --
 --   make bench-cliffs                       every T from 8 to 128, then each multiple of 64 and its neighbours
---   luajit spec/support/bench_cliffs.lua --most 320 --rounds 6        up to 320, the least of 6 rounds
---   luajit spec/support/bench_cliffs.lua --least 1088 --most 2048     a part: five minutes are long on a machine that others use
+--   luajit spec/bench/cliffs.lua --most 320 --rounds 6        up to 320, the least of 6 rounds
+--   luajit spec/bench/cliffs.lua --least 1088 --most 2048     a part: five minutes are long on a machine that others use
 --
 -- Counts the processor's time, one thread's: what else the machine does shows less. Lengths take turns. It fails if time(T + 1)
 -- is more than 1.15 times time(T).
@@ -15,7 +15,7 @@ local perigee = require "perigee"
 local random = require "perigee.checkpoint.random"
 local report = require "perigee.run.report"
 
-local parser = argparse("bench_cliffs", "Times runs of one token more.")
+local parser = argparse("spec/bench/cliffs.lua", "Times runs of one token more.")
 parser:option("--least", "Fewest tokens", 8, tonumber)
 parser:option("--most", "Most tokens: the last step is from these to one more", 4096, tonumber)
 parser:option("--rounds", "Times that each length is run", 20, tonumber)

@@ -1,7 +1,7 @@
 --- Speed of the kernels of every ISA that runs here, on the shapes of BERT-large, BERT-base (DistilBERT's, too) and MiniLM.
 --
 --   make bench-kernels                        all; prints how the figures compare with those of the run before
---   taskset -c 1 luajit spec/support/bench_kernels.lua [--isa NAME] [--only WORDS] [--save FILE]
+--   taskset -c 1 luajit spec/bench/kernels.lua [--isa NAME] [--only WORDS] [--save FILE]
 --
 -- GOPS: a multiply-add is two operations. of peak: of what the multiplying instruction does on registers alone, measured beside.
 -- Weights come from where a model has them: of BERT, from memory, of MiniLM, from 10 MB that are gone through. Figures without
@@ -25,7 +25,7 @@ local native = require("spec.support.native").cdef [[
 ]]
 local C, check = pgee.C, pgee.check
 
-local parser = argparse("bench_kernels", "Measures the kernels.")
+local parser = argparse("spec/bench/kernels.lua", "Measures the kernels.")
 parser:option("--isa", "One ISA alone; ref and amx-model run only when named")
 parser:option("--only", "Only what has these words in its name, such as 'gemm_u8s8 1024'")
 parser:option("--save", "Where the figures of the run before are, and these are put")

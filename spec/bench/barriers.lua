@@ -1,6 +1,6 @@
 --- Costs: what a phase and a barrier of the team take, for engine/README.md.
 --
---   make speclib && luajit spec/support/costs.lua
+--   make speclib && luajit spec/bench/barriers.lua
 package.path = "lua/?.lua;./?.lua;" .. package.path
 require "spec.helper"
 local ffi = require "ffi"

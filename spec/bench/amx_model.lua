@@ -2,7 +2,7 @@
 -- real speed.
 --
 --   make model-amx
---   taskset -c 1 luajit spec/support/model_amx.lua [--tokens N]
+--   taskset -c 1 luajit spec/bench/amx_model.lua [--tokens N]
 --
 -- The portable model of the tile instructions runs each operator once, with one thread, and counts. These costs, measured on
 -- Granite Rapids, turn the counts into cycles. Those of instructions hold for data in the first-level cache.
@@ -40,7 +40,7 @@ local native = require("spec.support.native").cdef [[
 ]]
 local C, check = pgee.C, pgee.check
 
-local parser = argparse("model_amx", "Counts what AMX does, and compares with what it takes.")
+local parser = argparse("spec/bench/amx_model.lua", "Counts what AMX does, and compares with what it takes.")
 parser:option("--tokens", "Rows of the linears, tokens of the attention"):convert(tonumber):default "128"
 local args = parser:parse()
 

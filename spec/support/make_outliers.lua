@@ -1,6 +1,6 @@
 --- Makes a random BERT in which a few channels have very large activations, as trained ones have them.
 --
---   luajit spec/golden/make_outliers.lua FOLDER [STRENGTH]         STRENGTH: 30 by default
+--   luajit spec/support/make_outliers.lua FOLDER [STRENGTH]         STRENGTH: 30 by default
 --
 -- Required as a module it is a function (folder, strength). The files are equal on every machine.
 --
@@ -176,7 +176,7 @@ local function make(folder, strength)
 end
 
 if arg and (arg[0] or ""):find "make_outliers%.lua$" then
-  assert(arg[1], "usage: luajit spec/golden/make_outliers.lua FOLDER [STRENGTH]")
+  assert(arg[1], "usage: luajit spec/support/make_outliers.lua FOLDER [STRENGTH]")
   make(arg[1], tonumber(arg[2] or 30))
 end
 

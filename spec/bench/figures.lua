@@ -1,16 +1,16 @@
 --- Figures: the tables of lua/README.md that say how good settings are and what a change of them costs, measured anew.
 --
---   luajit spec/support/figures.lua [attention] [changes] [call] [sample] [observers] [outliers]   (`make figures`)
+--   luajit spec/bench/figures.lua [attention] [changes] [call] [sample] [observers] [outliers]   (`make figures`)
 --
 -- Without arguments all of them. Those of fine-tuned checkpoints need the data sets and the checkpoints of ../shared. Only what
 -- `changes` and `call` print depends on the machine.
-local here = arg[0]:match "^(.*)/spec/support/[^/]*$" or "."
+local here = arg[0]:match "^(.*)/spec/bench/[^/]*$" or "."
 package.path = ("@/lua/?.lua;@/lua/?/init.lua;@/?.lua;"):gsub("@", { ["@"] = here }) .. package.path
 local attention = require "perigee.graph.passes.attention"
 local evaluate = require "perigee.evaluate"
 local files = require "spec.support.files"
 local inputs = require "perigee.run.inputs"
-local make_outliers = require "spec.golden.make_outliers"
+local make_outliers = require "spec.support.make_outliers"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 local random = require "perigee.checkpoint.random"

@@ -1,11 +1,11 @@
-/* bench_kernels.c: core cycles of the kernels.
+/* kernels.c: core cycles of the kernels.
  *
  * The time stamp counter ticks at a fixed rate, the core does not: a chain of dependent additions, one a cycle, tells how many
  * cycles a tick is. (Of registers: newer cores do several additions of constants in one cycle.) Each figure is the best of `tries`, after one call to warm up.
  */
 #include <x86intrin.h>
 
-#include "floats.h"
+#include "spec/support/floats.h"
 
 static double cycles_per_tick(void) {
   double best = 1e30;

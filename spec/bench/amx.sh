@@ -1,7 +1,7 @@
 #!/bin/sh
 # Measures everything that AMX changes, in about ten minutes, and writes it to one file that can be sent to the developers.
 #
-#   sh spec/support/bench_amx.sh FILE [CPU]       make bench-amx runs it with FILE=build/bench/amx.txt; CPU 0 is the default
+#   sh spec/bench/amx.sh FILE [CPU]       make bench-amx runs it with FILE=build/bench/amx.txt; CPU 0 is the default
 #
 # PERIGEE_LIB names build/libperigee_spec.so. The script writes to FILE: the CPU; peaks of registers; kernels of avx512vnni and
 # amx; the predictions of the AMX model with the measured times; whole encoders on both instruction sets and in FP32; the
@@ -42,11 +42,11 @@ measure() {
   uname -sr
   title "kernels of avx512vnni and amx; peaks of registers"
   for isa in avx512vnni amx; do
-    pinned luajit spec/support/bench_kernels.lua --isa $isa
+    pinned luajit spec/bench/kernels.lua --isa $isa
   done
   title "expected by counting, and measured"
   for tokens in 32 128 512; do
-    pinned luajit spec/support/model_amx.lua --tokens $tokens
+    pinned luajit spec/bench/amx_model.lua --tokens $tokens
   done
   title "encoders"
   encoders
@@ -54,7 +54,7 @@ measure() {
   cat "$PERIGEE_CACHE/select.json"
   if [ -e build/peers/installed ]; then
     title "other libraries, CPU milliseconds"
-    pinned build/peers/bin/python spec/support/peers.py minilm:1x32 minilm:32x128 distilbert:1x128 bert-large:1x128 --cpu --rounds 3
+    pinned build/peers/bin/python spec/bench/peers.py minilm:1x32 minilm:32x128 distilbert:1x128 bert-large:1x128 --cpu --rounds 3
   fi
 }
 
