@@ -2,12 +2,15 @@
 --
 --   luajit spec/bench/open.lua [artifact...]
 --
--- Fresh processes, one after another, one thread, the file in the page cache: the least and the median time of each from before
--- the process is made until it has ended, its text one of at most 16 tokens; and the least CPU time, which others on the machine
--- change less. Then what a process holds that has read all of the file and answered for a while (spec/support/serving.lua), its workspace not
--- counted, in parts of the file's size; the same of each of four such processes, where shared pages are divided among them (Pss);
--- and the seconds that saving took. Without arguments the artifacts are the demo's (MiniLM), and of random weights in the shapes
--- of XLM-R base, with the tokenizer of multilingual-e5-small (250,000 pieces) if `make models` has fetched it, and BERT-large.
+-- Each artifact is opened by fresh processes, one after another, with one thread, while its file is in the page cache. A process
+-- answers one text of at most 16 tokens. The bench prints
+--   the minimum and the median time from before the process is made until it has ended
+--   the minimum CPU time, which depends less on other programs of the machine
+--   Rss of a process that has read all of the file and has answered for a while (spec/support/serving.lua), without workspace,
+--   as a part of the file's size; and Pss of each of four such processes: it divides shared pages among them
+--   the seconds that saving took
+-- Without arguments it makes three artifacts: the demo's model (MiniLM), and random weights in the shapes of XLM-R base and of
+-- BERT-large. The former has the tokenizer of multilingual-e5-small (250,000 pieces) if `make models` has fetched it.
 local here = arg[0]:match "^(.*)/spec/bench/[^/]*$" or "."
 package.path = ("@/lua/?.lua;@/lua/?/init.lua;@/?.lua;"):gsub("@", { ["@"] = here }) .. package.path
 local ffi = require "ffi"
