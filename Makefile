@@ -47,6 +47,8 @@ SPECLIB := $(BUILD)/libperigee_spec.so
 
 LUAJIT := luajit
 SPEC   := spec
+# Processes that run specs at a time.
+JOBS   := $(shell nproc | awk '{ print $$1 < 8 ? $$1 : 8 }')
 # Every processor, unless -j was given.
 MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 QUIET  := $(if $(V),,@)
@@ -71,14 +73,14 @@ models:
 	sh .ci/fetch mpnet build/demo/all-mpnet-base-v2
 	sh .ci/fetch e5 build/demo/multilingual-e5-small
 
-## make test             installs what is missing, builds, runs all specs; SPEC=spec/kernels runs some
+## make test             installs what is missing, builds, runs the specs, JOBS=2 files at a time; SPEC=spec/kernels runs some
 test:
 	@sh .ci/deps
 	@$(MAKE_ALL) specs
 
 specs: $(LIB) $(SPECLIB)
 	@$(if $(filter spec,$(SPEC)),echo 'All specs take about six minutes of processor time; make test SPEC=spec/engine runs a part of them.')
-	PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) $(BUSTED_FLAGS) $(SPEC)
+	PERIGEE_LIB="$(abspath $(SPECLIB))" sh spec/support/run.sh $(JOBS) 'busted --lua=$(LUAJIT) $(BUSTED_FLAGS)' $(SPEC)
 
 ## make deps             installs what is missing: Debian packages as root, else it prints the command
 deps:
@@ -168,7 +170,7 @@ hard-clang:
 hard-run: $(BUILD)/bin/luajit $(BUILD)/hard_threads $(SPECLIB)
 	$(BUILD)/hard_threads
 	PATH="$(abspath $(BUILD)/bin)":$$PATH PERIGEE_LIB="$(abspath $(SPECLIB))" PERIGEE_HARD=1 PERIGEE_COLLECT='$(COLLECT)' \
-	  luajit spec/support/hard_busted.lua $(BUSTED_FLAGS) $(SPEC)
+	  sh spec/support/run.sh $(JOBS) 'luajit spec/support/hard_busted.lua $(BUSTED_FLAGS)' $(SPEC)
 
 $(BUILD)/bin/luajit: $(BUILD)/obj/spec/support/hard_host.o
 	@mkdir -p $(@D)

@@ -1,4 +1,6 @@
--- The summary at the end of a run of the specs (spec/support/summary.lua): runs busted on specs made here.
+-- The summary at the end of a run of the specs (spec/support/summary.lua), and runs of several processes (spec/support/run.sh):
+-- runs busted on specs made here.
+local counts = require "spec.support.counts"
 local files = require "spec.support.files"
 local skip = require "spec.support.skip"
 local it = os.getenv "PERIGEE_HARD" and skip "another program than the host of sanitizers" or it
@@ -45,5 +47,46 @@ describe("a run of the specs", function()
     assert.are.equal(0, status)
     assert.matches("\n1 passed, 0 failed, 0 skipped\n$", text)
     assert.falsy(text:find("shared", 1, true))
+  end)
+
+  it("adds up the lines of several processes", function()
+    local total = counts.new()
+    counts.add(total, "1469 passed, 0 failed, 0 skipped")
+    counts.add(total, "2 passed, 1 failed, 9 skipped: 7 need AMX, 2 there is no python3, or no pip")
+    counts.add(total, "0 passed, 2 failed, 4 skipped: 3 need AVX2, 1 need AMX")
+    assert.are.equal("1471 passed, 3 failed, 13 skipped: 8 need AMX, 3 need AVX2, 2 there is no python3, or no pip",
+      counts.line(total))
+  end)
+
+  -- The output and the status of run.sh with two processes on files made here.
+  local function run_files(contents)
+    local folder = files.folder(contents)
+    return files.bash(("cd '%s' && LIMIT=20 sh spec/support/run.sh 2 'busted --lua=luajit' %s"):format(files.top(), folder), 60)
+  end
+
+  it("of several processes prints the output of files in which tests failed, and the sum", function()
+    local text, status = run_files { ["a_spec.lua"] = SPEC, ["b_spec.lua"] = [[it("passes", function() end)]] }
+    assert.are_not.equal(0, status)
+    assert.matches("a_spec%.lua:5: broken", text)
+    assert.matches("b_spec%.lua: 1 passed, 0 failed, 0 skipped\n", text)
+    assert.matches("\n2 passed, 2 failed, 5 skipped: 2 need %.%./shared, 2 need AMX, 1 no thing\n$", text)
+    text, status = run_files { ["a_spec.lua"] = [[it("also passes", function() end)]],
+      ["b_spec.lua"] = [[it("passes", function() end)]] }
+    assert.are.equal(0, status)
+    assert.matches("\n2 passed, 0 failed, 0 skipped\n$", text)
+  end)
+
+  it("counts a process that dies as a failed test", function()
+    local text, status = run_files {
+      ["a_spec.lua"] = [[it("exits", function() os.exit(3) end)]],
+      ["b_spec.lua"] = [[it("passes", function() end)]],
+      ["c_spec.lua"] = [[local busted = require "busted"
+        it("passes", function() end)
+        busted.subscribe({ "exit" }, function() os.exit(4) end)]],
+    }
+    assert.are_not.equal(0, status)
+    assert.matches("a_spec%.lua: the process ended with status %d", text)
+    assert.matches("c_spec%.lua: the process ended with status %d", text)
+    assert.matches("\n1 passed, 2 failed, 0 skipped\n$", text)
   end)
 end)
