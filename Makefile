@@ -223,7 +223,7 @@ portable:
 	@$(MAKE_ALL) CC=aarch64-linux-gnu-gcc CFLAGS=-Werror BUILD=$(AARCH64) lib speclib
 	sh spec/support/aarch64.sh $(AARCH64) luajit spec/golden/exact.lua
 	PERIGEE_HARD=1 sh spec/support/aarch64.sh $(AARCH64) busted $(BUSTED_FLAGS) spec/kernels \
-	  spec/support/compare_spec.lua spec/golden/models_spec.lua spec/golden/heads_spec.lua spec/lua/run/cases_spec.lua
+	  spec/golden/compare_spec.lua spec/golden/models_spec.lua spec/golden/heads_spec.lua spec/lua/run/cases_spec.lua
 
 ## make kills            killed 200 times: recipes/pipe.lua, which ends complete and nothing twice; saving, which leaves old or new; KILLS=50 fewer
 KILLS := 200
