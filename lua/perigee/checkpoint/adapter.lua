@@ -1,104 +1,34 @@
---- Adapters: a folder with adapter_config.json and adapter_model.safetensors, as peft writes them, over the weights of a base
--- model. The adapters of LoRA (Hu et al. 2021) and DoRA (Liu et al. 2024) are merged into the weights when these are read:
+--- Adapters: a folder with adapter_config.json and adapter_model.safetensors, as peft writes them, for the weights of a base
+-- model. Adapters of LoRA (Hu et al. 2021) and DoRA (Liu et al. 2024) are merged into a weight when it is read:
 --   W' = W + s B A      s = lora_alpha / r, or lora_alpha / sqrt(r) with use_rslora
---   with use_dora each row of W' is then scaled to the length that lora_magnitude_vector says
+--   with use_dora each row of W' is then scaled to the length that lora_magnitude_vector gives for it
 --
--- Every key of adapter_config.json is obeyed, needed for training alone, or an error.
+-- adapter_config.lua reads the config, adapter_merge.lua has the arithmetic.
+local adapter_config = require "perigee.checkpoint.adapter_config"
 local json = require "perigee.base.json"
-local linear = require "perigee.linear"
-local packed = require "perigee.packed"
-local pgee = require "perigee.ffi"
+local merge = require "perigee.checkpoint.adapter_merge"
 local read = require "perigee.tokenizer.read"
-local tensor = require "perigee.tensor"
 local weight_files = require "perigee.checkpoint.weight_files"
 local fail, given, join = read.fail, read.given, read.join
 
 local M = {}
 
----- adapter_config.json -----------------------------------------------------------------------------------------------
-
--- Keys that are obeyed below, and those that decide which tensors an adapter has, or how it was trained.
-local KNOWN = {}
-for key in ([[peft_type base_model_name_or_path r lora_alpha use_rslora use_dora rank_pattern alpha_pattern init_lora_weights bias
-  lora_bias modules_to_save target_modules exclude_modules layers_to_transform layers_pattern fan_in_fan_out task_type
-  auto_mapping revision peft_version inference_mode lora_dropout loftq_config eva_config corda_config lora_ga_config
-  velora_config runtime_config megatron_core qalora_group_size base_model_class parent_library]]):gmatch "%S+" do
-  KNOWN[key] = true
-end
-
--- Values of init_lora_weights that change only the adapter. With other values, peft also changes the base model's weights.
-local BEGINNINGS = { gaussian = true, eva = true }
-
-local MERGE = "; peft's merge_and_unload makes a checkpoint without an adapter"
-
-local function is_set(value)
-  return given(value) ~= nil and value ~= false and not (type(value) == "table" and next(value) == nil)
-end
-
-local function check(config, path, ignored)
-  if config.peft_type ~= "LORA" then
-    fail("'%s': peft_type is %s, which is not supported, only LORA%s", path, json.describe(config.peft_type), MERGE)
-  end
-  for key, value in pairs(config) do
-    if not KNOWN[key] and is_set(value) then
-      fail("'%s': %s is %s, which is not supported%s", path, tostring(key), json.describe(value), MERGE)
-    end
-  end
-  for _, key in ipairs { "use_rslora", "use_dora", "lora_bias" } do
-    config[key] = read.optional(config[key], "boolean", false, path, key)
-  end
-  local beginning = config.init_lora_weights
-  if type(beginning) == "string" and not BEGINNINGS[beginning] then
-    fail("'%s': init_lora_weights is '%s', which changes the base model's weights, too, and is not supported%s", path, beginning,
-      MERGE)
-  end
-  if config.fan_in_fan_out == true then
-    ignored:add(path, "fan_in_fan_out", "linears of these models are never stored transposed")
-  end
-end
-
-local function is_model(folder)
-  return json.exists(join(folder, "config.json")) and weight_files.exist(folder)
-end
-
--- The folder of the base model: the one that base_model_name_or_path names, from the adapter's folder, or the adapter's own.
-local function base_of(self, config, path)
-  local name = given(config.base_model_name_or_path)
-  if name ~= nil and (type(name) ~= "string" or name:find "%z") then
-    fail("'%s': base_model_name_or_path is %s, expected the path of a folder", path, json.describe(name))
-  end
-  local named = name and name ~= "" and (name:find "^/" and name or join(self.folder, name))
-  if named and is_model(named) then
-    return named
-  elseif is_model(self.folder) then
-    return self.folder
-  end
-  fail("'%s' is of an adapter for the model %s, which is not here: put its config.json and model.safetensors into the adapter's "
-    .. "folder, or let base_model_name_or_path be the path of its folder", path, json.describe(name))
-end
-
---- Reads the adapter_config.json in a checkpoint's folder. Returns nil if there is none, else a table with the fields
---   config, path   the file
+--- The adapter in the folder of the checkpoint `self`; nil if there is none. Its fields:
+--   config, path   adapter_config.json, decoded, and its path
 --   base           the folder of the base model
 --   changes        { [name of a tensor that the adapter changes] = the adapter's parts for it }; index fills it
 function M.read(self)
-  local path = join(self.folder, "adapter_config.json")
-  if not json.exists(path) then
-    return nil
-  end
-  local config = json.object(path)
-  check(config, path, self.ignored)
-  self.files.adapter_config = path
-  local own = { config = config, path = path, base = base_of(self, config, path), changes = {} }
-  if own.base ~= self.folder and json.exists(join(self.folder, "config.json")) then
-    self.ignored:add(join(self.folder, "config.json"), "all keys", "the base model's config.json counts")
+  local own = adapter_config(self)
+  if own then
+    own.changes = {}
   end
   return own
 end
 
----- Its tensors -------------------------------------------------------------------------------------------------------
+---- The adapter's tensors ---------------------------------------------------------------------------------------------
 
--- The parts of a changed module by the ends of their names, and which tensor of the module they change.
+-- The parts of an adapter's change to a module: the end of the part's name, its key in the change, the tensor of the module that
+-- it changes, and whether the module is an embedding table.
 local PARTS = {
   { "%.lora_A%.weight$", "A", ".weight" }, { "%.lora_B%.weight$", "B", ".weight" }, { "%.lora_B%.bias$", "bias", ".bias" },
   { "%.lora_embedding_A$", "A", ".weight", true }, { "%.lora_embedding_B$", "B", ".weight", true },
@@ -124,11 +54,11 @@ local function finite(file, name, path)
   return dense
 end
 
--- Stores one tensor of the adapter's file under the name of the tensor that it changes. Returns false if its name is not that
--- of a known part (PARTS). bare: the name inside the base model.
-local function add_part(own, bare, file, name, canonical)
+-- Adds one tensor of the adapter's file to the change that it is a part of. Returns false if its name is not that of a part
+-- (PARTS). plain_name: the name inside the base model.
+local function add_part(own, plain_name, file, name, canonical)
   for _, part in ipairs(PARTS) do
-    local module = bare:match("^(.*)" .. part[1])
+    local module = plain_name:match("^(.*)" .. part[1])
     if module then
       local target = canonical(module .. part[3])
       local change = own.changes[target] or { module = module, embedding = part[4], names = {} }
@@ -162,7 +92,8 @@ local function by_pattern(own, key, module)
   return found
 end
 
--- A number of adapter_config.json for a module, by its patterns or for all.
+-- A number of adapter_config.json for a module: the one of a pattern that matches the module, else the one for all modules, else
+-- peft's default 8.
 local function number_of(own, key, pattern_key, module)
   local value = by_pattern(own, pattern_key, module) or own.config[key] or 8
   if type(value) ~= "number" or not (value > 0 and value < math.huge) then
@@ -200,7 +131,7 @@ local function check_change(own, target, change)
 end
 
 -- Checks all changes and gives each its scale. If the base model lacks the tensor of a change (a pooler's, for example), the
--- change is left out, and model:unused() lists its names. If no change is left, that is an error.
+-- change has no effect, and the checkpoint's unused() lists its names. If no change has an effect, that is an error.
 local function check_changes(self)
   local own, left = self.adapter, next(self.adapter.changes)
   for target, change in pairs(own.changes) do
@@ -222,8 +153,8 @@ local function check_changes(self)
   end
 end
 
---- Adds the adapter's tensors to the checkpoint's: whole ones replace those of the base model, others change them when they are
--- read. canonical: from a tensor's name to that of checkpoint.tensors.
+--- Adds the adapter's tensors to the checkpoint's. A whole tensor replaces the one of the base model; a part of a change is kept
+-- in adapter.changes until M.merge. canonical: a function from a tensor's name to its key in checkpoint.tensors.
 function M.index(self, canonical)
   local own, path = self.adapter, join(self.folder, "adapter_model.safetensors")
   if not json.exists(path) then
@@ -234,9 +165,9 @@ function M.index(self, canonical)
   local file = weight_files.open(path)
   table.insert(self.files.weights, path)
   for _, name in ipairs(file:names()) do
-    local bare = plain(name)
-    if not add_part(own, bare, file, name, canonical) then
-      local short = canonical(bare)
+    local plain_name = plain(name)
+    if not add_part(own, plain_name, file, name, canonical) then
+      local short = canonical(plain_name)
       if not self.tensors[short] then
         self.order[#self.order + 1] = short
       end
@@ -247,84 +178,11 @@ function M.index(self, canonical)
   check_changes(self)
 end
 
----- Merging -----------------------------------------------------------------------------------------------------------
-
--- Rows and columns exchanged and multiplied by a number: F32 [K][N].
-local function transposed(t, factor)
-  local rows, columns = t.shape[1], t.shape[2]
-  local from, to = t:numbers(), pgee.doubles(rows * columns)
-  for i = 0, rows - 1 do
-    for j = 0, columns - 1 do
-      to[j * rows + i] = from[i * columns + j] * factor
-    end
-  end
-  return tensor.new("F32", { columns, rows }):put(to)
-end
-
--- W + x w^T in F32. x: [N][r], w: [K][r].
-local function add_product(W, x, w)
-  local base, p = W:f32(), packed.new(w, { dtype = "f32" })
-  local sum = linear(x, p, { residual = base })
-  base:release()
-  p:release()
-  return sum
-end
-
--- Scales the rows of W to the lengths in `magnitude`.
-local function scale_rows(W, magnitude)
-  local N, K, numbers, length = W.shape[1], W.shape[2], W:numbers(), magnitude:numbers()
-  for n = 0, N - 1 do
-    local sum = 0
-    for k = n * K, (n + 1) * K - 1 do
-      sum = sum + numbers[k] * numbers[k]
-    end
-    local factor = length[n] / math.sqrt(sum)
-    for k = n * K, (n + 1) * K - 1 do
-      numbers[k] = numbers[k] * factor
-    end
-  end
-  return W:put(numbers)
-end
-
--- The sum of two vectors of one length, the second times a number.
-local function add_vector(a, b, factor)
-  local sum, more = a:numbers(), b:numbers()
-  for i = 0, #a - 1 do
-    sum[i] = sum[i] + more[i] * factor
-  end
-  return tensor.new("F32", #a):put(sum)
-end
-
-local function expect(own, name, what, t, shape)
-  if table.concat(t.shape, " ") ~= table.concat(shape, " ") then
-    fail("'%s': %s of '%s' is [%s], expected [%s]", own.path, what, name, table.concat(t.shape, "]["), table.concat(shape, "]["))
-  end
-end
-
---- The tensor of that name with the adapter's change, in F32; nil if the adapter does not change it. t: the base model's
--- tensor.
+--- The tensor of that name with the adapter's change, a new tensor in F32; nil if the adapter does not change it. t: the base
+-- model's tensor.
 function M.merge(own, name, t)
   local change = own.changes[name]
-  if not change then
-    return nil
-  elseif change.bias and not change.A then
-    expect(own, name, "lora_B's bias", change.bias, t.shape)
-    return add_vector(t, change.bias, change.scale)
-  elseif #t.shape ~= 2 then
-    fail("'%s': the adapter changes '%s', which is not a matrix", own.path, name)
-  end
-  local N, K, r = t.shape[1], t.shape[2], change.A.shape[1]
-  expect(own, name, "lora_A", change.A, { r, change.embedding and N or K })
-  expect(own, name, "lora_B", change.B, { change.embedding and K or N, r })
-  if change.embedding then
-    return add_product(t, transposed(change.A, change.scale), change.B)
-  end
-  local merged = add_product(t, change.B, transposed(change.A, change.scale))
-  if change.magnitude then
-    expect(own, name, "lora_magnitude_vector", change.magnitude, { N })
-    scale_rows(merged, change.magnitude)
-  end
-  return merged
+  return change and merge(t, change, name, own.path)
 end
 
 return M

@@ -1,5 +1,5 @@
 --- The Transformer module's file of sentence-transformers: sentence_bert_config.json under any of its names, read and checked.
--- Functions take a checkpoint (checkpoint.lua).
+-- Functions take a checkpoint (checkpoint/init.lua).
 local json = require "perigee.base.json"
 local options = require "perigee.options"
 local read = require "perigee.tokenizer.read"
@@ -92,28 +92,32 @@ local KEYS = {
   end,
 }
 
--- The path of the first file of these names for which f(path) is true.
-local function find(self, f)
+-- The paths of the files that there are with these names, in the order of NAMES.
+local function paths_of(self)
+  local list = {}
   for _, name in ipairs(NAMES) do
     local path = join(self.folder, name)
-    if json.exists(path) and f(path) then
-      return path
-    end
+    list[#list + 1] = json.exists(path) and path or nil
   end
+  return list
 end
 
 --- The path of a Transformer module's file, whatever is in it; nil if there is none.
 function M.any_path(self)
-  return find(self, function() return true end)
+  return paths_of(self)[1]
 end
 
---- The path of the file that sentence-transformers reads: if there is a modules.json, the first file of these names that is not
--- empty. A file that is not JSON is an error when it is read.
-function M.path(self)
-  return self.modules and find(self, function(path)
+--- Finds the file that sentence-transformers reads if there is a modules.json: the first file of these names that is not {}. Sets
+-- files.sentence_config to its path, and sentence_json to its value, so that M.read need not decode it again. A file that is not
+-- JSON counts as found; M.read raises its error.
+function M.find(self)
+  for _, path in ipairs(paths_of(self)) do
     local ok, values = pcall(json.object, path)
-    return not ok or next(values) ~= nil
-  end) or nil
+    if not ok or next(values) ~= nil then
+      self.files.sentence_config, self.sentence_json = path, ok and values or nil
+      return
+    end
+  end
 end
 
 --- The Transformer module's file, checked: a table of its keys without those that are null; an empty table if there is none.
@@ -123,7 +127,7 @@ function M.read(self)
   if not path then
     return {}
   end
-  local config, values = json.object(path), {}
+  local config, values = self.sentence_json or json.object(path), {}
   for key, value in pairs(config) do
     if KEYS[key] == nil then
       fail("'%s': %s is no key of this file; it may have %s", path, tostring(key), table.concat(options.names(KEYS), ", "))

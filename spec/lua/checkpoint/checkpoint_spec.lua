@@ -1,6 +1,7 @@
 -- perigee.checkpoint: folders, from small ones written here to the real ones that this machine has.
 local checkpoint = require "perigee.checkpoint"
 local files = require "spec.support.files"
+local json = require "perigee.base.json"
 local models = require "spec.support.models"
 
 local BERT = '{"model_type": "bert"}'
@@ -284,8 +285,8 @@ describe("perigee.checkpoint", function()
       assert.equal(30, limit("64", nil, nil, { ["tokenizer_config.json"] = '{"max_len": 20, "model_max_length": 30}' }))
       assert.equal(256, limit(nil, nil, "256"))
       assert.is_nil(limit())
-      local function own(json)
-        return { ["sentence_bert_config.json"] = json }
+      local function own(text)
+        return { ["sentence_bert_config.json"] = text }
       end
       assert.equal(30, limit("64", "40", nil, own '{"max_seq_length": 60, "tokenizer_args": {"model_max_length": 30}}'))
       assert.equal(31, limit("64", "40", nil, own '{"processor_kwargs": {"model_max_length": 31}, "max_seq_length": 60}'))
@@ -303,10 +304,20 @@ describe("perigee.checkpoint", function()
 
     it("and lists the files that sentence-transformers does not read without modules.json", function()
       local c = open { ["sentence_roberta_config.json"] = "{}", ["config_sentence_transformers.json"] = "{}" }
-      assert.equal("all keys of config_sentence_transformers.json: sentence-transformers reads this file only beside a "
-        .. "modules.json\nall keys of sentence_roberta_config.json: sentence-transformers reads this file only beside a "
-        .. "modules.json",
+      local why = ": sentence-transformers reads this file only if there is a modules.json"
+      assert.equal("all keys of config_sentence_transformers.json" .. why .. "\nall keys of sentence_roberta_config.json" .. why,
         tostring(c.ignored))
+    end)
+
+    it("and decodes that file once", function()
+      local decode, times = json.object, 0
+      finally(function() json.object = decode end)
+      function json.object(path, ...)
+        times = times + (path:find "sentence_bert_config.json$" and 1 or 0)
+        return decode(path, ...)
+      end
+      assert.equal(60, limit("64", "40", "60"))
+      assert.equal(1, times)
     end)
 
     it("and refuses keys of that file that change what a model computes, or that it has not", function()
