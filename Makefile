@@ -37,7 +37,7 @@ LIBS  := -ldl -lpthread -lm
 
 SOURCES := $(filter-out $(if $(X86),,$(foreach isa,$(X86_ISAS),%/$(isa).c)),\
   $(wildcard engine/*/*.c kernels/*.c kernels/*/*.c))
-SUPPORT := $(filter-out spec/support/hard_% spec/fuzz/main.c $(if $(X86),,%/bench/kernels.c),$(wildcard $(addsuffix /*.c,spec/bench spec/fuzz spec/support)))
+SUPPORT := $(filter-out spec/support/hard_% spec/fuzz/main.c $(if $(X86),,spec/bench/kernels.c),$(wildcard spec/*/*.c spec/*/*/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/obj/%.o)
 SPECOBJ := $(SUPPORT:%.c=$(BUILD)/obj/%.o)
 HARDOBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard spec/support/hard_*.c))
@@ -92,7 +92,7 @@ $(LIB): $(OBJECTS) $(BUILD)/files
 	@echo "  LINK $@"
 	$(QUIET)$(CC) $(SHARED) -Wl,-soname,$(SONAME) $(OPT) $(CFLAGS) $(filter %.o,$^) -o $@.new $(LIBS) && mv $@.new $@
 
-# The same objects and spec/support's, so that specs reach what the library hides.
+# The library's objects and those of spec/, so that specs can call functions that the library does not export.
 speclib: $(SPECLIB)
 $(SPECLIB): $(OBJECTS) $(SPECOBJ) $(BUILD)/files
 	@echo "  LINK $@"
@@ -122,7 +122,7 @@ $(BUILD)/flags $(BUILD)/files: FORCE
 
 # ---- Checks -----------------------------------------------------------------------------------------------------------
 
-C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/* kernels kernels/* spec/bench spec/fuzz spec/support recipes/embed))
+C_FILES   := $(wildcard $(addsuffix /*.[ch],engine engine/* kernels kernels/* spec/* spec/*/* recipes/embed))
 LUA_FILES := $(wildcard lua recipes recipes/perigee spec .busted .luacheckrc)
 
 ## make lint             luacheck, ruff, cppcheck, clang-format, shellcheck, floats that Lua must not load; perigee.h as C++;
@@ -335,10 +335,10 @@ $(BUILD)/embed/host: recipes/embed/host.c $(LIB)
 
 ## make spark            recipes/cluster/spark.py on a local cluster, of which a worker is killed; installs PySpark, which needs Java
 spark: $(LIB) build/spark/installed
-	PATH="$(abspath build/spark/bin):$$PATH" PERIGEE_LIB="$(abspath $(LIB))" build/spark/bin/python spec/support/spark.py \
+	PATH="$(abspath build/spark/bin):$$PATH" PERIGEE_LIB="$(abspath $(LIB))" build/spark/bin/python spec/recipes/spark.py \
 	  spec/golden/checkpoints/embedder
 
-build/spark/installed: spec/support/spark.txt
+build/spark/installed: spec/recipes/spark.txt
 	python3 -m venv build/spark
 	build/spark/bin/pip install --quiet --requirement $<
 	@touch $@

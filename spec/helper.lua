@@ -1,7 +1,7 @@
 --- What every run of the specs begins with: which library is loaded, by perigee.ffi and by spec/support/native.lua alike.
 --
 -- Specs run from the top folder. The library is PERIGEE_LIB if set, else build/libperigee_spec.so: the objects of libperigee.so
--- and those of spec/support, so that one copy of the engine's state serves both.
+-- and those of spec/, so that one copy of the engine's state serves both.
 --
 -- What the specs select stays out of the user's cache.
 local ffi = require "ffi"

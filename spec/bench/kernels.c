@@ -5,7 +5,7 @@
  */
 #include <x86intrin.h>
 
-#include "spec/support/floats.h"
+#include "spec/kernels/floats.h"
 
 static double cycles_per_tick(void) {
   double best = 1e30;

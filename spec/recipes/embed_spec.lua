@@ -74,7 +74,7 @@ describe("embedded", function()
     end
     local want = q:embed(TEXTS)
     local vectors = files.write(ffi.string(want:pointer(), 4 * #want * want.shape[2]))
-    local text, status = run(("LOCPATH='%s' timeout 200 %s spec/support/embed.py %s %s %s %s"):format(locale.folder() or "",
+    local text, status = run(("LOCPATH='%s' timeout 200 %s spec/recipes/embed.py %s %s %s %s"):format(locale.folder() or "",
       interpreter, artifact,
       models.path "pairs", vectors, files.write ""))
     assert.are.same({ "ok\n", 0 }, { text, status })

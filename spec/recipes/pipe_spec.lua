@@ -357,7 +357,7 @@ describe("pipe", function()
       put("in", texts(kills * 800 + 4000, 20))
       local text, status = bash(([[
         $EMBED --keep id < in > want
-        sh %s/spec/support/kills.sh %d out $EMBED --keep id --input in --output out --resume && cmp want out && ls]]):format(top,
+        sh %s/spec/recipes/kills.sh %d out $EMBED --keep id --input in --output out --resume && cmp want out && ls]]):format(top,
         kills))
       assert.are.same({ "kills\nin\nout\nwant\n", 0 }, { killed(kills, text), status })
     end)
@@ -366,7 +366,7 @@ describe("pipe", function()
       put("in", texts(4000, 20))
       local text, status = bash(([[
         $PIPE --vectors npy --input in --output want
-        sh %s/spec/support/kills.sh 2 out $PIPE --vectors npy --input in --output out --resume && cmp want out]]):format(top))
+        sh %s/spec/recipes/kills.sh 2 out $PIPE --vectors npy --input in --output out --resume && cmp want out]]):format(top))
       assert.are.same({ "kills\n", 0 }, { killed(2, text), status })
     end)
 

@@ -1,4 +1,4 @@
---- The internal C functions that specs call: spec/support/*.c, part of build/libperigee_spec.so.
+--- The internal C functions that specs call: the C files of spec/, which are part of build/libperigee_spec.so.
 --
 --   local C = require("spec.support.native").cdef [[ int spec_share(int64_t n, int threads, int thread); ]]
 --

@@ -1,4 +1,4 @@
-/* pace.c: runs of a machine that is made up, for specs. */
+/* thread_count.c: runs of a machine that is made up, for specs. */
 #include <stdint.h>
 #include <string.h>
 
