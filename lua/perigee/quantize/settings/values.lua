@@ -12,7 +12,7 @@ local values = {}
 values.KEYS = { "activations", "symmetric", "per", "weights", "alpha", "skip", "attention", "observer", "pages", "sites" }
 values.OF_SITE = { "activations", "symmetric", "per", "weights", "alpha", "skip", "observer" }
 
---- The alphas that lose least over the checkpoints they were measured on (spec/README.md has the table).
+--- The alphas that lose least over the checkpoints they were measured on (spec/bench/ALPHA.md has the table).
 values.ALPHA = { static = 0.75, dynamic = 0.6 }
 
 --- All settings as they are if only the activations are given.
