@@ -1,5 +1,5 @@
--- The files beside a checkpoint's weights against sentence-transformers and peft: spec/golden/companions, where
--- make_companions.py says what each answer is from.
+-- Files beside a checkpoint's weights are used as sentence-transformers and peft use them. make_companions.py made the answers in
+-- spec/golden/companions.
 local cjson = require "cjson"
 local files = require "spec.support.files"
 local models = require "spec.support.models"
@@ -8,7 +8,7 @@ local perigee = require "perigee"
 local PATH = "spec/golden/companions/"
 local cases = cjson.decode(models.read(PATH .. "cases.json"))
 
--- The files of a case over those of its base.
+-- Returns the files of a case: those of its base, replaced or extended by its own.
 local function changes_of(case)
   local changes = { ["answers.json"] = false }
   for path, value in pairs(case.files) do

@@ -101,7 +101,7 @@ describe("the digest", function()
   end)
 
   it("is FNV-1a", function()
-    -- Of one byte the published value; a word takes the place of a byte elsewhere.
+    -- For one byte, the digest is the published FNV-1a value. Of longer input, the digest takes words instead of bytes.
     assert.equal("af63dc4c8601ec8c", digest.new():bytes("a", 1):text())
     assert.equal("cbf29ce484222325", digest.new():text())
   end)

@@ -1,7 +1,8 @@
 -- Runs Perigee on the folders that spec/golden/differential.py wrote. For each line of standard input, the path of a folder,
 -- this prints one line of JSON, { "task", "answer" or "error", "ignored" }.
 --
--- A folder's texts are in texts.json: { "texts", "prompt" or null, "query" or null }; with a query they are documents to rerank.
+-- A folder's texts are in texts.json: { "texts", "prompt" or null, "query" or null }. With a query, the texts are documents to
+-- rerank.
 package.path = "lua/?.lua;lua/?/init.lua;?.lua;" .. package.path
 local cjson = require "cjson"
 local models = require "spec.support.models"

@@ -1,10 +1,10 @@
---- Exact: the bits that quantized models are made of and answer with, as digests, and whether they are those of digests.txt.
+--- Exact: digests of the bits of quantized models (statistics, packed weights, hidden states), and a comparison with digests.txt.
 --
 --   luajit spec/golden/exact.lua            compares with spec/golden/digests.txt; exits with 1 if one differs
---   luajit spec/golden/exact.lua --write    writes them there instead
+--   luajit spec/golden/exact.lua --write    writes digests.txt
 --
--- Run from the top folder. Whatever compiler, optimization, ISA, number of threads: the same digests. PERIGEE_LIB says which
--- library, PERIGEE_ISA and PERIGEE_THREADS how it runs. As a module: the functions that the exactness specs share.
+-- Run it from the top folder. The digests are the same with every compiler, optimization, ISA and number of threads. PERIGEE_LIB,
+-- PERIGEE_ISA and PERIGEE_THREADS choose the library and how it runs. As a module, it has the functions that specs use.
 if not package.path:find("./lua/?.lua", 1, true) then
   package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 end
@@ -19,7 +19,7 @@ local C, check = pgee.C, pgee.check
 local exact = { path = "spec/golden/digests.txt" }
 local bytes_out = pgee.out "pgee_tensor *"
 
---- The settings that are held to bits, by name. Everything is said: another default is no change of bits.
+--- The settings whose bits are compared, by name. Each lists all of its values, so that a new default does not change a digest.
 exact.modes = {
   ["static"] = { activations = "static", symmetric = false, alpha = 0.7, attention = "f32" },
   ["static-symmetric"] = { activations = "static", symmetric = true, alpha = 0.4, attention = "f32" },
@@ -36,7 +36,7 @@ exact.mode_names = {
   "static", "static-symmetric", "dynamic", "dynamic-asymmetric", "dynamic-sequence", "static-attention", "dynamic-attention",
 }
 
---- What a model calibrates on and answers: its name as in spec.support.models, or "minilm".
+--- Returns the inputs on which a model calibrates, and those that it answers. `name` is that of spec.support.models, or "minilm".
 function exact.inputs(name, model)
   if name == "minilm" then
     local texts = models.texts("recipes/data/calibration.txt", 24, 60)
@@ -53,7 +53,7 @@ function exact.open(name)
   return { name = name, model = model, stats = model:calibrate(calibration, { progress = false, rows = 128 }), inputs = inputs }
 end
 
---- A quantized model of what open() returned.
+--- Returns a quantized model of what open() returned.
 function exact.quantize(opened, mode)
   local settings = { stats = opened.stats }
   for key, value in pairs(exact.modes[mode]) do
@@ -62,7 +62,7 @@ function exact.quantize(opened, mode)
   return opened.model:quantize(settings)
 end
 
---- Digest of the statistics, sites and then attentions, each in the order of their names.
+--- Returns the digest of the statistics: of sites, then of attentions, each in the order of names.
 function exact.statistics(stats)
   local d = digest.new()
   for _, name in ipairs(options.names(stats.sites)) do
@@ -76,7 +76,7 @@ function exact.statistics(stats)
   return d:text()
 end
 
---- Digest of all that calibration and settings made: packed bytes, scales, sums, multipliers, zero points.
+--- Returns the digest of what quantization made: packed bytes, scales, sums, multipliers, zero points.
 function exact.packed(q)
   local d = digest.new()
   local function add(t)
@@ -106,7 +106,7 @@ function exact.packed(q)
   return d:text()
 end
 
---- Digest of the last hidden states of inputs run as one batch.
+--- Returns the digest of the last hidden states of inputs that run as one batch.
 function exact.hidden(q, inputs)
   local hidden = q:hidden(inputs)
   local text = digest.new():tensor(hidden):text()
@@ -114,7 +114,7 @@ function exact.hidden(q, inputs)
   return text
 end
 
---- All digests of a model in some modes, or in all: a list of "NAME MODE WHAT DIGEST".
+--- Returns all digests of a model as a list of "NAME MODE WHAT DIGEST". `modes` defaults to all.
 function exact.digests(name, modes)
   local opened, lines = exact.open(name), {}
   local function add(...)
@@ -132,7 +132,7 @@ function exact.digests(name, modes)
   return lines
 end
 
---- digests.txt as { ["NAME MODE WHAT"] = digest }.
+--- Returns digests.txt as { ["NAME MODE WHAT"] = digest }.
 function exact.golden()
   local golden = {}
   for line in io.lines(exact.path) do
@@ -144,7 +144,7 @@ function exact.golden()
   return golden
 end
 
---- Differences of a model's digests from the golden ones, a list of lines.
+--- Compares a model's digests with the golden ones. Returns the differences, a list of lines.
 function exact.differences(name, golden, modes)
   local list = {}
   for _, line in ipairs(exact.digests(name, modes)) do

@@ -1,5 +1,5 @@
--- An INT8 model returns the same bits for a text whatever the batch, the number of threads, the ISA, and the compiler that built
--- the library: `make exact` runs the same digests over builds by gcc and clang, -O1 to -O3.
+-- An INT8 model returns the same bits for a text with every batch, number of threads, ISA and compiler. (`make exact` compares
+-- builds by gcc and clang, -O1 to -O3.)
 local digest = require "spec.support.digest"
 local exact = require "spec.golden.exact"
 local ffi = require "ffi"
@@ -9,7 +9,8 @@ local C, check = pgee.C, pgee.check
 
 local golden = exact.golden()
 
--- `make hard` looks for faults of memory. There, models of odd sizes stand for the others: `make test` and `make exact` compare all.
+-- Under sanitizers, which look for faults of memory, a few models of odd sizes are enough. `make test` and `make exact` compare
+-- all of them.
 local HARD = os.getenv "PERIGEE_HARD"
 local THREADS = HARD and { 1, 7 } or { 1, 2, 7 }
 local BATCH_MODES = HARD and { "static", "dynamic-sequence", "dynamic-attention" } or exact.mode_names
@@ -22,7 +23,7 @@ local function batched(slow)
   return HARD and (slow and { "tiny" } or { "tiny", "relu", "mpnet" }) or slow and { "tiny", "relu" } or models.small
 end
 
--- Sets ISA and threads for the time of f.
+-- Sets ISA and threads, calls f, and puts both back.
 local function with(isa, threads, f)
   local isa_before, threads_before = ffi.new "int[1]", ffi.new "int[1]"
   check(C.pgee_isa(isa_before))
@@ -35,7 +36,7 @@ local function with(isa, threads, f)
   assert(ok, failure)
 end
 
--- ISAs, each with whether it is one that a model of real size runs on in a reasonable time.
+-- Calls f(number, name, slow) for every ISA that runs. On a slow one, a model of real size takes too long.
 local SLOW = { [tonumber(C.PGEE_REF)] = true, [tonumber(C.PGEE_AMX_MODEL)] = true }
 local function each_isa(f)
   for isa = 0, C.PGEE_ISAS - 1 do
@@ -48,7 +49,7 @@ local function each_isa(f)
   end
 end
 
--- The digest of each input's own rows when all are run at once.
+-- Runs all inputs as one batch. Returns the digest of each input's rows.
 local function rows(q, inputs)
   local hidden, batch = q:hidden(inputs)
   local list = {}
@@ -61,7 +62,7 @@ local function rows(q, inputs)
   return list
 end
 
--- The same for batches of n. order: indices of inputs, run in that order.
+-- The same in batches of n. `order` lists indices of inputs in the order in which they run.
 local function in_batches(q, inputs, n, order)
   local list = {}
   for first = 1, #order, n do
@@ -98,7 +99,8 @@ local function shuffled(count)
   return order
 end
 
--- Every text alone, in batches of 3 and 64, and shuffled, on an ISA, with each number of THREADS: the bits of `want`.
+-- Asserts that every text has the bits of `want` on an ISA: alone, in batches of 3 and 64, and shuffled, with each number of
+-- THREADS.
 local function check_batches(q, inputs, want, isa)
   for _, threads in ipairs(THREADS) do
     with(isa, threads, function()
@@ -172,7 +174,7 @@ each_isa(function(isa, isa_name, slow)
   end)
 end)
 
--- Makes q multiply by the kernel, wherever it is a candidate.
+-- Makes q use the kernel for its products wherever the kernel is a candidate. Returns for how many shapes.
 local function force(q, kernel)
   local chosen = q:select { cache = false, time = function()
     return kernel == "onednn" and 100 or 0

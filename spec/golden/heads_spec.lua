@@ -1,4 +1,4 @@
--- Every head of every architecture against the reference library, FP32 and INT8.
+-- Every head of every architecture has the logits of transformers, in FP32 and nearly in INT8.
 local compare = require "spec.support.compare"
 local ffi = require "ffi"
 local files = require "spec.support.files"
@@ -13,8 +13,8 @@ local sites = require "perigee.graph.passes.sites"
 
 local HEADS = { "classify", "qa", "ner", "fill_mask" }
 
--- What one head of the FP32 model, or of a quantized one, makes of the sequences, run as one batch: F32 [rows][width], and the
--- batch. `other`: what lowers the graph, if not the model.
+-- Runs one head of a model (FP32 or quantized) on the sequences as one batch. Returns F32 [rows][width], and the batch. `other`
+-- lowers the graph, by default the model.
 local function run(model, head, sequences, other)
   local g = Graph.new()
   model.config:read_head()
@@ -41,7 +41,7 @@ local function run(model, head, sequences, other)
   return logits, batch
 end
 
--- The reference's values of a head for all sequences, and the rows of ours that they are, from 0.
+-- Returns the golden values of a head for all sequences, and which rows of our output they are. Rows count from 0.
 local function wanted(head, sequences, batch)
   local rows, want, at = {}, {}, 0
   for i, s in ipairs(sequences) do
@@ -86,7 +86,7 @@ for _, name in ipairs(models.heads) do
       end)
     end
 
-    -- Of random weights in narrow layers: 17.8 dB (ner of bert-heads, dynamic) to 43, most around 30.
+    -- Narrow layers with random weights have 17.8 dB (ner of bert-heads, dynamic) to 43 dB, most around 30 dB.
     for _, activations in ipairs { "static", "dynamic" } do
       it("keep most of the signal in INT8: " .. activations, function()
         local stats = model:calibrate(golden.ids(sequences), { progress = false })

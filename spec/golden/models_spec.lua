@@ -1,5 +1,5 @@
--- The FP32 model against the reference library: every layer, pooling and heads of the small checkpoints and of the demo's, on
--- our own kernels and, where it is there, on oneDNN.
+-- FP32 models have the values of transformers: every layer, pooling and heads of the small checkpoints and of the demo's, on
+-- native kernels and, if it is installed, on oneDNN.
 local cjson = require "cjson"
 local compare = require "spec.support.compare"
 local files = require "spec.support.files"
@@ -13,7 +13,7 @@ local function read_json(path)
   return cjson.decode(models.read(path))
 end
 
--- All layers of one sequence, whose first row is `from` (from 0) in the batch's tensors.
+-- Returns all layers of one sequence. Its first row in the batch's tensors is `from`, which counts from 0.
 local function check_layers(title, layers, from, s)
   local report, rows = compare.report(title), {}
   for i, row in ipairs(s.rows) do
@@ -75,9 +75,9 @@ for _, name in ipairs(models.small) do
       end
     end)
 
-    -- A value that lies within a float's last bits of the middle between two codes may round to either, and what follows differs
-    -- by a step of the quantizer: such sequences are at 35 to 90 dB, all others at over 100. GELU in pieces, of which only u8 is
-    -- kept, adds to such values: it leaves gelu-tanh in static none that is free of them.
+    -- A value that lies nearly in the middle between two codes may round to either. Then later values differ by a step of the
+    -- quantizer. Sequences with such values have 35 to 90 dB, all others more than 100 dB. The piecewise GELU, whose result is
+    -- u8 at once, makes more such values: in static gelu-tanh every sequence has some.
     for _, activations in ipairs { "static", "dynamic" } do
       it("is quantized as a simulation of the formulas in the reference library: " .. activations, function()
         local own = perigee.load(models.path(name), { kernel = "auto" })

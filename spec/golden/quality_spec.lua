@@ -1,5 +1,5 @@
--- What quantization costs on real tasks: the demo's checkpoint and the fine-tuned ones of ../shared, FP32 and INT8 at defaults.
--- By itself it takes the first items of each set; `make quality` takes all of them and prints what comes out.
+-- The accuracy that INT8 loses on real tasks at default settings, with the demo's checkpoint and the fine-tuned ones of ../shared.
+-- `make test` takes the first items of each set. `make quality` takes all items and prints the scores.
 local evaluate = require "perigee.evaluate"
 local models = require "spec.support.models"
 local perigee = require "perigee"
@@ -11,10 +11,12 @@ local function data(name)
   return (models.shared() or "") .. "/data/" .. name
 end
 
--- name, task, what it is judged by and calibrated on; fp32: the score that FP32 must have, of the whole set as
--- ../shared/data/checkpoints/README.md states it (computed by torch), and of the first `short` items (ours, since the whole is
--- right). loses: the most that INT8 may lose of it, 1 point by default; changed: the share of answers that INT8 may change, which
--- is what few items can tell: of 200 one is half a point.
+-- Each row has the name, the task, and the files to evaluate and to calibrate on.
+--   fp32     the score of FP32 on the whole set, from ../shared/data/checkpoints/README.md (computed by torch), and on the first
+--            `short` items (computed by Perigee, whose score on the whole set is right)
+--   loses    the maximum loss of INT8, 1 point by default
+--   changed  the maximum share of answers that INT8 may change. Without it, the loss is checked also on the first items, of which
+--            one of 200 is half a point
 local ROWS = {
   {
     name = "minilm-qa", task = "qa", set = "xquad/xquad.en.json", calibration = "squad_subset/jucho_squad_dev.json",

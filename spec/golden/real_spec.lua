@@ -1,5 +1,5 @@
--- Trained weights in other architectures than BERT's: MiniLM rewritten as a DistilBERT, multilingual-e5-small as a BERT and as an
--- XLM-RoBERTa, MPNet against the reference library. `make demo` fetches the first, `make models` the others.
+-- Trained weights in other architectures than BERT: MiniLM written as a DistilBERT, multilingual-e5-small as a BERT and as an
+-- XLM-RoBERTa, MPNet compared with transformers. `make demo` fetches the first, `make models` the others.
 local compare = require "spec.support.compare"
 local files = require "spec.support.files"
 local golden = require "spec.support.golden"
@@ -8,7 +8,7 @@ local perigee = require "perigee"
 
 local HARD = os.getenv "PERIGEE_HARD" and "too slow under sanitizers"
 
--- A checkpoint that `make models` puts into build/demo, or nil and a reason.
+-- Returns a checkpoint that `make models` puts into build/demo, or nil and a reason.
 local function fetched(name)
   local path = "build/demo/" .. name
   if HARD or not models.exists(path .. "/config.json") then
@@ -17,7 +17,7 @@ local function fetched(name)
   return path
 end
 
--- Whether no element of two tensors differs by more than 1e-5, and by how much one does.
+-- Returns whether the largest difference of two tensors is at most 1e-5, and a text with it.
 local function same(want, got)
   local d = compare.difference(got, want)
   return d.largest <= 1e-5, ("largest difference %.2g"):format(d.largest)
@@ -85,7 +85,7 @@ describe("multilingual-e5-small", function()
     local inputs = models.random_inputs(9, 90, 250000, 3)
     for _, input in ipairs(inputs) do
       for i, id in ipairs(input.ids) do
-        input.ids[i] = math.max(id, 2) -- no padding, which has a position of its own in the second
+        input.ids[i] = math.max(id, 2) -- not the padding token, which has a special position in XLM-RoBERTa
       end
     end
     local texts = { "query: how much protein should a female eat", "query: 南瓜的家常做法", "Grüße aus Zürich" }

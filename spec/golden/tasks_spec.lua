@@ -1,4 +1,4 @@
--- Tasks against the pipelines of the reference library: spec/golden/tasks, where make_tasks.py says what each answer is from.
+-- Tasks give the answers of the transformers pipelines, which make_tasks.py wrote to spec/golden/tasks.
 local cjson = require "cjson"
 local files = require "spec.support.files"
 local models = require "spec.support.models"
@@ -8,7 +8,7 @@ local function path(name)
   return "spec/golden/tasks/" .. name
 end
 
--- The golden answers of a checkpoint. from: only the answers that this library gave.
+-- Returns the golden answers of a checkpoint. from: only the answers of this library.
 local function answers(name, from)
   local list = {}
   for _, row in ipairs(cjson.decode(models.read(path(name) .. "/answers.json"))) do
@@ -17,18 +17,18 @@ local function answers(name, from)
   return list
 end
 
--- How far a probability or a logit may be from the reference's, both in float32: hidden states are within 2e-5, and what follows
--- from them by a head whose weights add up to tens, within some of that.
+-- The maximum difference of a probability or a logit from the golden one. Both are float32. Hidden states differ by 2e-5 at most,
+-- and a head, whose weights add up to tens, multiplies that difference.
 local function near(want, got, what)
   assert.near(want, got, 1e-4 * math.max(1, math.abs(want)), what)
 end
 
--- "row 3, {...}": which answer an assertion is about.
+-- Returns a text such as "row 3, {...}", which names the answer in a failure.
 local function label(i, row)
   return ("row %d, %s, %s"):format(i, cjson.encode(row.given), cjson.encode(row.options))
 end
 
--- Bytes of a text before its character `n` (from 0).
+-- Returns the number of bytes before character `n` of a text. Characters count from 0.
 local function bytes_before(text, n)
   local at = 1
   for _ = 1, n do
@@ -37,7 +37,7 @@ local function bytes_before(text, n)
   return at - 1
 end
 
--- An answer's places: characters as transformers counts them, and bytes that are the same text.
+-- Asserts that an answer's places are right: characters as transformers counts them, and bytes of the same text.
 local function check_places(text, first, last, got, what)
   assert.are.equal(first, got.start, what)
   assert.are.equal(last, got["end"], what)
@@ -47,7 +47,7 @@ local function check_places(text, first, last, got, what)
   assert.are.equal(bytes_before(text, last), got.last_byte, what)
 end
 
--- Runs f(model, given, options, row, what) over the golden answers of a checkpoint, of the FP32 model.
+-- Calls f(model, given, options, row, what) with the FP32 model for each golden answer of a checkpoint.
 local function each(name, from, f)
   local model = perigee.load(path(name), { kernel = "auto" })
   local count = 0
@@ -59,7 +59,7 @@ local function each(name, from, f)
   assert.is_true(count > 0)
 end
 
--- The same of the checkpoints with a head: of BERT, of RoBERTa with byte-level BPE, of XLM-R with Unigram.
+-- The same for three checkpoints with a head: BERT, RoBERTa with byte-level BPE, and XLM-R with Unigram.
 local function of_all(head, from, f)
   for _, kind in ipairs { "", "roberta-", "xlmr-" } do
     each(kind .. head, from, f)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# kills.sh COUNT OUTPUT COMMAND...: runs the command again and again and kills it without a warning COUNT times, each time once
-# OUTPUT.part has grown; then lets it end. Says how many kills there were before OUTPUT was whole: fewer if it was too fast.
+# kills.sh COUNT OUTPUT COMMAND...: runs the command COUNT times, and kills it each time when OUTPUT.part has grown. Then runs it to
+# its end. Prints the number of kills before OUTPUT was complete, which is less than COUNT if the command was too fast.
 set -eu
 wanted=$1 output=$2 kills=0
 shift 2

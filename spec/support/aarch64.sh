@@ -1,7 +1,9 @@
 #!/bin/sh
 # Runs luajit or busted of Debian's arm64 packages under qemu, with the library that was cross-compiled.
 #
-#   sh spec/support/aarch64.sh BUILD luajit|busted ARGUMENT...     BUILD/root: .ci/fetch arm64; BUILD/libperigee_spec.so
+#   sh spec/support/aarch64.sh BUILD luajit|busted ARGUMENT...
+#
+# BUILD/root has the packages, put there by .ci/fetch arm64. BUILD/libperigee_spec.so is the library.
 #
 # Programs that a spec starts as `luajit` run under qemu, too: BUILD/bin is first in PATH.
 set -eu

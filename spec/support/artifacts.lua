@@ -1,11 +1,11 @@
---- Artifacts: what specs of saved models share.
+--- Artifacts: functions that several specs of saved models use.
 local files = require "spec.support.files"
 local json = require "perigee.base.json"
 local safetensors = require "perigee.safetensors"
 
 local artifacts = {}
 
---- The path of a new file in a folder of its own, which files.clean removes.
+--- Returns the path of a new file in a new folder, which files.clean removes.
 function artifacts.path()
   return files.folder {} .. "/model.safetensors"
 end
@@ -19,7 +19,7 @@ end
 
 local KEYS = { "perigee.format", "perigee.version", "config", "model", "settings", "calibration" }
 
---- What an artifact is made of, decoded: { tensors = { name = tensor }, metadata = { key = text }, plans = { head = table } }.
+--- Decodes an artifact into { tensors = { name = tensor }, metadata = { key = text }, plans = { head = table } }.
 function artifacts.parts(path)
   local f = safetensors.open(path)
   local parts = { tensors = {}, metadata = {}, plans = {} }
@@ -37,7 +37,7 @@ function artifacts.parts(path)
   return parts
 end
 
---- Calls f with the path of a file in memory, where flushing takes no time: for whoever writes hundreds.
+--- Calls f with the path of a file in memory. Flushing such a file takes no time, so f may write it hundreds of times.
 function artifacts.in_memory(f)
   local pipe = assert(io.popen "mktemp -d -p /dev/shm 2> /dev/null || mktemp -d")
   local folder = pipe:read "*l"
@@ -47,7 +47,8 @@ function artifacts.in_memory(f)
   assert(ok, failure)
 end
 
---- Writes parts as a file with right checksums, whatever they are, to a path, or to a new one; and returns it.
+--- Writes parts as a file with right checksums, even if the parts make no valid artifact. The file is `path`, or a new one by
+-- default. Returns its path.
 function artifacts.write(parts, path)
   local metadata = {}
   path = path or artifacts.path()

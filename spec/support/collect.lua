@@ -1,15 +1,17 @@
 --- Collect: a hostile garbage collector. Before a call into the library, when its arguments are made, all garbage is collected.
 -- Memory that is reachable only through a C pointer in the arguments is then freed, and the sanitizers of `make hard` report
--- that C reads it. Between calls the collector never pauses: a new cycle begins when one has ended. In "short" it begins when
+-- that C reads it. Between calls the collector never pauses: a new cycle begins when one has ended. With "short", it pauses until
 -- the memory in use is as much as at the end of the last cycle.
 --
--- The environment variable PERIGEE_COLLECT asks for it. A collection takes 2 ms, so even "full" leaves out calls of long loops:
+-- The environment variable PERIGEE_COLLECT chooses a kind. A collection takes 2 ms, so no kind collects before every call. In
+-- each test, one of `of_early` of a function's first `early` calls collects, and one of `of_later` of its later calls. `pause`
+-- and `step` are the collector's parameters.
 local KINDS = {
-  -- What CI has time for:
+  -- .ci/run takes this kind, to save time:
   short = { early = 8, of_early = 16, of_later = 4000, pause = 100, step = 400 },
-  -- Of a function's first 8 calls in a test about one:
+  -- About one of a function's first 8 calls:
   sampled = { early = 8, of_early = 8, of_later = 1000, pause = 0, step = 400 },
-  -- All of a function's first 64 calls in a test:
+  -- All of a function's first 64 calls:
   full = { early = 64, of_early = 1, of_later = 300, pause = 0, step = 1000 },
 }
 local busted = require "busted"
@@ -33,10 +35,11 @@ local function before(name)
   end
 end
 
--- Functions that are handed on as pointers.
+-- These functions are passed to C as pointers, so they cannot be replaced by a Lua function.
 local PLAIN = { pgee_interrupt = true }
 
---- From now on modules that take pgee.C get functions that collect. For spec/helper.lua, before modules are loaded.
+--- From now on, modules that take functions from pgee.C get functions that collect. spec/helper.lua calls this before it loads
+-- other modules.
 function collect.start(name)
   local C = pgee.C
   kind = KINDS[name] or error(("PERIGEE_COLLECT is '%s', expected 'short', 'sampled' or 'full'"):format(name))

@@ -1,17 +1,17 @@
---- Compare: whether a tensor is what the reference says, and if not, where and by how much.
+--- Compare: whether a tensor equals a reference, and if not, where and by how much it differs.
 --
 --   local report = compare.report "gelu, sequence 2"
---   report:stage("embedding", got, want)        -- F32 tensors of one shape; in the order of computation
+--   report:stage("embedding", got, want)        -- F32 tensors of one shape. Add stages in the order of computation
 --   report:stage("layer 0", got, want)
 --   assert(report:finish())                     -- fails with all stages up to the first that diverges
 --
--- Close is: the largest |got - want| is at most tolerance * max(1, max |want|). NaN is close to nothing. With PERIGEE_PRINT=1
--- every report is printed.
+-- Two tensors are close if the largest |got - want| is at most tolerance * max(1, max |want|). NaN is not close to any number.
+-- With PERIGEE_PRINT=1 every report is printed.
 local tensor = require "perigee.tensor"
 
 local compare = {}
 
---- Of FP32 against the reference library.
+--- The tolerance of FP32 values against those of transformers.
 compare.TOLERANCE = 2e-5
 
 -- Calls f(i, j, a, b) for the elements of two tensors of one shape, as rows and columns from 1.
@@ -46,7 +46,7 @@ function compare.difference(got, want)
   return d
 end
 
---- The first values of a tensor as text.
+--- Returns the first values of a tensor as text.
 function compare.first(t)
   local words = {}
   if #t > 0 then
@@ -58,7 +58,7 @@ function compare.first(t)
   return table.concat(words, " ")
 end
 
---- true if close, else false; and a line that says so.
+--- Returns whether the tensors are close, and a line that says so.
 function compare.close(got, want, tolerance)
   if not same_shape(got, want) then
     return false, ("%s [%s], expected %s [%s]"):format(
@@ -73,7 +73,7 @@ function compare.close(got, want, tolerance)
   return false, ("%s at [%d][%d]: %.9g, expected %.9g"):format(line, d.row, d.column, d.got, d.want)
 end
 
---- The listed rows of a matrix (from 0), a new tensor.
+--- Returns a new tensor of the listed rows of a matrix. Rows count from 0.
 function compare.rows(matrix, list)
   local rows = {}
   for i = 1, #list do
@@ -89,7 +89,7 @@ function compare.report(title, tolerance)
   return setmetatable({ lines = { title }, tolerance = tolerance, ok = true }, Report)
 end
 
---- Compares one thing, unless an earlier one has diverged: what comes after that says nothing.
+--- Compares one stage. If an earlier stage has diverged, later stages are not compared, because they depend on it.
 function Report:stage(name, got, want)
   if not self.ok then
     return
@@ -116,7 +116,7 @@ function Report:integers(name, got, want)
     self.ok and #want .. " equal" or text(got) .. ", expected " .. text(want)))
 end
 
---- Whether all stages were close, and the report.
+--- Returns whether all stages were close, and the report as text.
 function Report:finish()
   local text = table.concat(self.lines, "\n")
   if os.getenv "PERIGEE_PRINT" then

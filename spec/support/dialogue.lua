@@ -1,12 +1,12 @@
---- Dialogue: a program at a pseudo-terminal, typed to and read from.
+--- Dialogue: runs a program at a pseudo-terminal, types to it and reads its output.
 --
 --   local d = dialogue.start({ "luajit", "recipes/repl.lua" }, { HOME = "/tmp/x" })
 --   d:expect "> "           -- waits until the program has written this (plain text), and returns what came before it
 --   d:send "1 + 1\r"
---   d:finish()              -- waits for its end: the exit status
+--   d:finish()              -- waits until the program ends, and returns its exit status
 --
--- What did not come in time is an error that shows all that did. Codes that move the cursor and set colours are left out of what
--- is read, unless keep_codes is set.
+-- If an expected text does not come in time, expect raises an error that shows all output. Codes that move the cursor and set
+-- colours are removed from the output, unless keep_codes is set.
 local ffi = require "ffi"
 local C = require("spec.support.native").cdef [[
   int spec_pty_start(const char *const *argv, int rows, int columns, int *pid);
@@ -22,14 +22,15 @@ Dialogue.__index = Dialogue
 
 local PATIENCE = 60 -- seconds: the machine may be busy
 
---- The interpreter that runs this.
+--- The path of the running interpreter.
 function dialogue.interpreter()
   pcall(ffi.cdef, "long readlink(const char *path, char *buffer, size_t bytes);")
   local buffer = ffi.new "char[4096]"
   return ffi.string(buffer, ffi.C.readlink("/proc/self/exe", buffer, 4096))
 end
 
---- command: a list; environment: what is set on top of this process's, false to unset it. The terminal: 30 by 100.
+--- command is a list. environment has variables that are set in addition to those of this process; false unsets one. The terminal
+-- has 30 lines of 100 columns.
 function dialogue.start(command, environment)
   local argv = { "env" }
   for name, value in pairs(environment or {}) do
@@ -54,7 +55,7 @@ function dialogue.start(command, environment)
   return setmetatable({ fd = fd, pid = pid[0], raw = "", all = "", seen = 0 }, Dialogue)
 end
 
--- Reads on. False at the end or when nothing comes.
+-- Reads more output. Returns false at its end, or if nothing comes in time.
 local function more(self)
   local buffer = ffi.new "char[4096]"
   local n = C.spec_pty_read(self.fd, buffer, 4096, 1000)
@@ -65,7 +66,7 @@ local function more(self)
   return n ~= 0
 end
 
---- Waits for a text, and returns what came since the last one that was waited for, without it.
+--- Waits for a text. Returns the output since the text that was expected before, without the expected text.
 function Dialogue:expect(text)
   local deadline = os.time() + PATIENCE
   while true do
@@ -81,12 +82,12 @@ function Dialogue:expect(text)
   end
 end
 
---- Types.
+--- Types a text.
 function Dialogue:send(text)
   assert(C.spec_pty_write(self.fd, text, #text) == #text)
 end
 
---- Reads to the end; returns the exit status and what came since the last text waited for.
+--- Reads to the end. Returns the exit status, and the output since the last expected text.
 function Dialogue:finish()
   local deadline = os.time() + PATIENCE
   while os.time() < deadline and more(self) do end
@@ -95,7 +96,7 @@ function Dialogue:finish()
   return status, self.all:sub(self.seen + 1)
 end
 
---- Ends the program, whatever it does.
+--- Kills the program.
 function Dialogue:kill()
   if self.fd then
     C.spec_pty_end(self.fd, self.pid, 0)

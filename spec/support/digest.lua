@@ -1,4 +1,4 @@
---- Digests: 64-bit FNV-1a over 32-bit words, for saying in one line which bits came out.
+--- Digests: 64-bit FNV-1a over 32-bit words. A digest identifies the bits of tensors in one line.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
@@ -15,7 +15,7 @@ function M.new()
   return setmetatable({ hash = 0xcbf29ce484222325ULL }, Digest)
 end
 
---- Takes in `count` bytes; what is left over after the last whole word byte by byte.
+--- Adds `count` bytes: whole words first, then the remaining bytes one by one.
 function Digest:bytes(pointer, count)
   local w, h = ffi.cast(words, pointer), self.hash
   local whole = math.floor(count / 4)
@@ -30,7 +30,7 @@ function Digest:bytes(pointer, count)
   return self
 end
 
---- Takes in a tensor's type, shape and elements.
+--- Adds a tensor's type, shape and elements.
 function Digest:tensor(t)
   local shape = t.shape
   self:string(t.dtype .. table.concat(shape, "x"))
@@ -53,7 +53,7 @@ function Digest:string(s)
   return self:bytes(s, #s)
 end
 
---- 16 hexadecimal digits.
+--- Returns the digest as 16 hexadecimal digits.
 function Digest:text()
   return bit.tohex(self.hash, 16)
 end

@@ -1,4 +1,4 @@
---- Engine: what specs of the core share: random numbers that are fixed, settings of threads and ISA that are put back, processes.
+--- Engine: functions for specs of the C core: random numbers with fixed seeds, threads and ISAs that are put back, processes.
 local ffi = require "ffi"
 local assert = require "luassert"
 local pgee = require "perigee.ffi"
@@ -7,7 +7,7 @@ local C = pgee.C
 
 local M = {}
 
---- A function that returns the next of a fixed sequence of numbers in [-1, 1).
+--- Returns a function that returns the next number of a fixed sequence in [-1, 1).
 function M.random(seed)
   local state = seed or 1
   return function()
@@ -16,8 +16,8 @@ function M.random(seed)
   end
 end
 
---- A pointer to the floats of an F32 tensor, and the stride. Lua may read floats that Lua or the native kernels wrote; a NaN
--- from elsewhere is not safe (perigee.ffi).
+--- Returns a pointer to the floats of an F32 tensor, and the stride. Use it only for floats that Lua or the native kernels wrote:
+-- reading a NaN of other origin is not safe in LuaJIT (perigee.ffi says why).
 function M.floats(t)
   local bits, stride = t:pointer()
   assert(t.dtype == "F32")
@@ -53,12 +53,12 @@ function M.float(x)
   return one[0]
 end
 
---- To the nearest integer, ties to even.
+--- Rounds to the nearest integer, ties to even.
 function M.rne(x)
   return (x + 6755399441055744) - 6755399441055744
 end
 
---- Nested lists `want` against a tensor: no difference is more than tolerance times the largest |want|, or times 1.
+--- Asserts that a tensor equals the nested lists `want`: each difference is at most tolerance * max(1, max |want|).
 function M.near(want, got, tolerance)
   local most = 1
   for _, row in ipairs(want) do
@@ -88,7 +88,7 @@ local function restoring(get, set, value, f)
   return ok and result or ok or error(result, 0)
 end
 
---- f() with a number of threads, and with an ISA; then as before.
+--- Calls f with a number of threads, or with an ISA, and puts back the setting.
 function M.with_threads(n, f)
   return restoring(C.pgee_threads, C.pgee_threads_set, n, f)
 end
@@ -96,7 +96,7 @@ function M.with_isa(isa, f)
   return restoring(C.pgee_isa, C.pgee_isa_set, isa, f)
 end
 
---- Numbers of the ISAs that run here, the reference first.
+--- Returns the numbers of the ISAs that run on this CPU, the reference first.
 function M.isas()
   local list = {}
   for isa = 0, C.PGEE_ISAS - 1 do
@@ -107,7 +107,8 @@ function M.isas()
   return list
 end
 
---- Calls make() with 1, 2 and 7 threads on every ISA that runs; the tensors that it returns, a list, must be equal each time.
+--- Calls make() with 1, 2 and 7 threads on every ISA that runs. make returns a list of tensors: asserts that they are equal each
+-- time.
 function M.same_everywhere(make)
   local want
   for _, isa in ipairs(M.isas()) do
@@ -123,7 +124,7 @@ function M.same_everywhere(make)
   return want
 end
 
---- What a process of its own prints that runs this Lua text from the top folder with this environment, and its exit status.
+--- Runs Lua text in a new process in the top folder with these environment variables. Returns its output and its exit status.
 function M.process(environment, text)
   local path = os.tmpname()
   local file = assert(io.open(path, "w"))
@@ -134,7 +135,7 @@ function M.process(environment, text)
   for name, value in pairs(environment) do
     command[#command + 1] = ("%s='%s'"):format(name, value)
   end
-  -- The interpreter that runs this, whichever it is: the sanitizers' host cannot be replaced.
+  -- The new process needs the same interpreter: under sanitizers it is the one with their runtimes.
   local line = ("env %s \"$(readlink /proc/$PPID/exe)\" %s 2>&1; echo :$?"):format(table.concat(command, " "), path)
   local pipe = assert(io.popen(line))
   local output = pipe:read "*a"

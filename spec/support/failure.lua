@@ -1,4 +1,4 @@
---- failure(f, ...): the message of the error that f(...) raises; that it raises none fails the spec.
+--- failure(f, ...) returns the message of the error that f(...) raises. If f raises none, the spec fails.
 return function(f, ...)
   local ok, message = pcall(f, ...)
   assert(not ok, "there was no error")

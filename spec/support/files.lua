@@ -1,9 +1,9 @@
---- Files: what specs write to disk, and safetensors files made byte by byte, malformed ones included.
+--- Files: temporary files and folders, and safetensors files made byte by byte, also malformed ones.
 --
---   local path = files.write "bytes"                        -- a file of its own
---   local dir = files.folder { ["config.json"] = "{}" }     -- a folder; names may have one '/'
+--   local path = files.write "bytes"                        -- a new file
+--   local dir = files.folder { ["config.json"] = "{}" }     -- a new folder; names may have one '/'
 --   local top = files.top()                                 -- the top folder
---   files.clean()                                           -- removes all of them; for after_each
+--   files.clean()                                           -- removes them; call it in after_each
 local bit = require "bit"
 
 local files = { made = {} }
@@ -22,7 +22,7 @@ function files.write(bytes)
   return files.put(path, bytes)
 end
 
---- Runs a script of bash. Returns what it wrote, both streams, and its status: 124 if it took longer than `seconds`.
+--- Runs a bash script. Returns its output (both streams) and its status, which is 124 if it took longer than `seconds`.
 function files.bash(script, seconds)
   local process = assert(io.popen(("timeout %d bash '%s' 2>&1; echo \"status $?\""):format(seconds, files.write(script))))
   local text = process:read "*a"
@@ -47,8 +47,8 @@ function files.folder(contents)
   return dir
 end
 
---- dofile for a recipe, which changes package.path: afterwards it is as before. A module that is loaded by another path is not
--- known as one of ours, so that its errors blame a line of its own.
+--- Runs a recipe by dofile, and puts back package.path, which recipes change. (Errors name the caller's line only for modules
+-- that were loaded by our path.)
 function files.recipe(path)
   local modules = package.path
   local result = dofile(path)
@@ -56,7 +56,8 @@ function files.recipe(path)
   return result
 end
 
---- The top folder, as one word of the shell: by a link if there is something else than words in its path.
+--- Returns the top folder as one word of the shell. If its path has characters with a meaning in the shell, the result is a link
+-- to it.
 function files.top()
   local pipe = assert(io.popen "pwd")
   local top = pipe:read "*l"
@@ -81,7 +82,7 @@ function files.clean()
   files.made = {}
 end
 
---- n as `count` bytes, the lowest first.
+--- Returns n as `count` bytes, the lowest first.
 function files.little_endian(n, count)
   local bytes = {}
   for i = 1, count do
@@ -91,13 +92,13 @@ function files.little_endian(n, count)
   return table.concat(bytes)
 end
 
---- The bytes of a safetensors file with this header, which need not be right.
+--- Returns the bytes of a safetensors file with this header, which may be wrong.
 function files.safetensors(header, data)
   return files.little_endian(#header, 8) .. header .. (data or "")
 end
 
---- A right file from a list of { name, dtype, shape, bytes }, in this order. pad: spaces after the header; its own length plus 8
--- plus pad decides at which address the data lies.
+--- Returns the bytes of a valid file of a list of { name, dtype, shape, bytes }, in this order. `pad` spaces follow the header:
+-- they move the data to another alignment.
 function files.pack(tensors, pad)
   local members, data, at = {}, {}, 0
   for i, t in ipairs(tensors) do
@@ -109,7 +110,7 @@ function files.pack(tensors, pad)
   return files.safetensors("{" .. table.concat(members, ",") .. "}" .. (" "):rep(pad or 0), table.concat(data))
 end
 
---- A small generator of equal numbers on every machine: random(n) is an integer from 0 to n - 1.
+--- Returns a generator that gives the same numbers on every machine: random(n) is an integer from 0 to n - 1.
 function files.random(seed)
   local state = seed
   return function(n)

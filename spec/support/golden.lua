@@ -1,4 +1,4 @@
---- Golden: what the reference library computed of a checkpoint. spec/golden/make_models.py says what is in values.safetensors.
+--- Golden: reads what transformers computed from a checkpoint. spec/golden/make_models.py says what is in values.safetensors.
 local cjson = require "cjson"
 local compare = require "spec.support.compare"
 local models = require "spec.support.models"
@@ -6,8 +6,8 @@ local safetensors = require "perigee.safetensors"
 
 local golden = {}
 
---- The sequences of a folder, a list of { ids =, types =, rows = those that are kept, get = function(what), a tensor or nil, and
--- text = where texts.json has one }.
+--- Returns the sequences of a folder, a list of { ids =, types =, rows =, get =, text = }. `rows` lists the rows whose values are
+-- kept. get(what) returns these values as a tensor, or nil. `text` is there if the folder has texts.json.
 function golden.read(folder)
   local f = safetensors.open(folder .. "/values.safetensors")
   local known, list = {}, {}
@@ -32,7 +32,7 @@ function golden.read(folder)
   return list
 end
 
---- The kept rows of sequence i, s, of a batch in a tensor of all its tokens.
+--- Returns the kept rows of the sequence s, number i of a batch, out of a tensor of all tokens of the batch.
 function golden.rows(tensor, batch, i, s)
   local rows = {}
   for j, row in ipairs(s.rows) do
@@ -41,7 +41,7 @@ function golden.rows(tensor, batch, i, s)
   return compare.rows(tensor, rows)
 end
 
---- Puts the embeddings and every layer of sequence i, s, beside the reference's in a report of spec.support.compare.
+--- Adds the embeddings and every layer of the sequence s, number i of a batch, to a report of spec.support.compare.
 function golden.compare_layers(report, layers, batch, i, s)
   for j, layer in ipairs(layers) do
     local what = j == 1 and "embedding" or "layer." .. (j - 2)
@@ -49,7 +49,7 @@ function golden.compare_layers(report, layers, batch, i, s)
   end
 end
 
---- The sequences as inputs.
+--- Returns the sequences as inputs of a model.
 function golden.ids(sequences)
   local inputs = {}
   for i, s in ipairs(sequences) do

@@ -1,2 +1,2 @@
---- busted for hard_host, which takes a script: busted's own command may be one of the shell.
+--- Runs busted. hard_host runs this file, because it needs a Lua script and the command `busted` may be a shell script.
 require "busted.runner" { standalone = false }

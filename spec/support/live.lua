@@ -1,8 +1,9 @@
---- Live: bytes that the library holds, whatever the collector has done so far and whatever was compiled.
+--- Live: the bytes that the library holds. The result depends neither on what the collector has done before nor on what LuaJIT
+-- has compiled.
 --
---   live()            -- once all that nothing can reach is collected
---   live.during(f)    -- what f leaves behind, and the most that it holds meanwhile, with its own releases only: nothing is
---                        collected in it. Negative if it releases more than it makes
+--   live()            -- collects all garbage, and returns the bytes held
+--   live.during(f)    -- returns the bytes that f leaves behind, and the maximum that it holds meanwhile. The collector does
+--                        not run in f, so only f's own releases count. Negative if f releases more than it makes
 local pgee = require "perigee.ffi"
 local C = pgee.C
 

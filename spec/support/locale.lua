@@ -1,4 +1,4 @@
---- Locale: one that has a decimal comma and groups thousands with points. `localedef` makes it.
+--- Locale: a locale with a decimal comma and with points between groups of three digits. `localedef` makes it.
 local files = require "spec.support.files"
 local models = require "spec.support.models"
 
@@ -14,7 +14,7 @@ grouping 3;3
 END LC_NUMERIC
 ]]
 
---- A folder for LOCPATH that has the locale "comma"; nil if this system cannot make one. files.clean() removes it.
+--- Returns a folder for LOCPATH that has the locale "comma", or nil if this system cannot make one. files.clean() removes it.
 function locale.folder()
   local folder = files.folder { comma = COMMA }
   os.execute(("cd %s && mkdir made && localedef -c -i comma ./made/comma > /dev/null 2>&1"):format(folder))

@@ -2,20 +2,20 @@
 --
 --   luajit spec/support/make_outliers.lua FOLDER [STRENGTH]         STRENGTH: 30 by default
 --
--- Required as a module it is a function (folder, strength). The files are equal on every machine.
+-- Required as a module, it is a function (folder, strength). The files are the same on every machine.
 --
--- CHANNELS of the hidden size lie around plus or minus `strength` wherever linears read them, the others around 0:
--- embeddings.LayerNorm makes them so, and the residuals carry them on. (The weights of later norms put back what a norm takes
--- from all channels because of the large ones; the last norm makes these as small as the others, so that the output's SQNR is
--- about all of it.) The weights that read them are a little smaller than others, by strength ^ SMALLER; what they add up to in
--- every token is taken out of the bias. So
---   plain W8A8          loses: the scale that the large channels need is too coarse for the rest
+-- Wherever linears read them, the values of CHANNELS of the hidden size lie around plus or minus `strength`, and those of other
+-- channels around 0. embeddings.LayerNorm makes them so, and the residuals keep them so. A later norm divides all channels by
+-- more because of the large ones; its weights undo that. The last norm makes the large channels as small as the others, so that
+-- the output's SQNR counts all channels alike. The weights that read the large channels are smaller than others by a factor
+-- strength ^ SMALLER. Their mean contribution is subtracted from the bias. The result of W8A8 is:
+--   plain W8A8          loses: the scale that the large channels need is too coarse for the others
 --   alpha = 0           loses: activations are divided by 1 / max|W| alone, and the large channels stay large
---   alpha = 1           loses: all of it moves into the weights, whose scales are then too coarse
---   an alpha between    recovers
+--   alpha = 1           loses: the whole range moves into the weights, and their scales become too coarse
+--   an alpha between    recovers the accuracy
 -- lua/README.md has the figures.
 --
--- The vocabulary is letters, digits, signs and the words of recipes/data/calibration.txt, so the model takes texts.
+-- The vocabulary has letters, digits, signs and the words of recipes/data/calibration.txt, so the model takes texts.
 if not pcall(require, "perigee.ffi") then
   package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 end
@@ -31,7 +31,8 @@ local SMALLER = 0.2
 
 ---- Values ------------------------------------------------------------------------------------------------------------
 
--- n values of this deviation, near a normal distribution: the four bytes of Marsaglia's xorshift added up.
+-- Returns n values with this standard deviation. Each is a sum of the four bytes of a number by Marsaglia's xorshift, which is
+-- nearly normally distributed.
 local function generator(seed)
   local x = seed
   return function(n, deviation)
@@ -58,7 +59,7 @@ local function constant(n, value, special)
   return list
 end
 
--- Makes the weights W [N][HIDDEN] that read the large channels smaller, and takes those channels' offset out of the bias.
+-- Makes those weights in W [N][HIDDEN] smaller that read the large channels, and subtracts these channels' offset from the bias.
 local function read_large(w, b, N, strength)
   for n = 0, N - 1 do
     for i, k in ipairs(CHANNELS) do
@@ -101,7 +102,7 @@ local function tensors_of(strength, vocabulary)
   add("embeddings.position_embeddings.weight", { POSITIONS, HIDDEN }, random(POSITIONS * HIDDEN, 0.2))
   add("embeddings.token_type_embeddings.weight", { 2, HIDDEN }, random(2 * HIDDEN, 0.1))
   norm("embeddings.LayerNorm", 1, SPREAD * strength, strength)
-  -- What a norm divides by when its input has the large channels.
+  -- The factor by which a norm shrinks the other channels when its input has the large channels.
   local usual = math.sqrt((#CHANNELS * strength ^ 2 * (1 + SPREAD ^ 2) + HIDDEN - #CHANNELS) / HIDDEN)
   for i = 0, LAYERS - 1 do
     local layer = ("encoder.layer.%d."):format(i)
@@ -119,7 +120,7 @@ end
 
 ---- The vocabulary ----------------------------------------------------------------------------------------------------
 
--- The words of a text file that come most often, in order.
+-- Returns the most frequent words of a text file, in order.
 local function frequent(path, count)
   local counts, words = {}, {}
   for line in io.lines(path) do

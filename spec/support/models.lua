@@ -5,13 +5,13 @@ local files = require "spec.support.files"
 
 local models = {}
 
---- spec/golden/checkpoints: small, random, in the repo (spec/golden/make_models.py says what is special about each).
+--- The small random checkpoints of spec/golden/checkpoints (spec/golden/make_models.py says what each is for).
 models.small = {
   "gelu", "gelu-new", "gelu-tanh", "relu", "tiny", "long", "denormals", "embedder", "pairs", "regression", "distilbert", "xlmr",
   "roberta", "mpnet", "electra",
 }
 
---- Those with all the heads of an architecture.
+--- The checkpoints with all heads of an architecture.
 models.heads = { "bert-heads", "distilbert-heads", "roberta", "mpnet", "electra" }
 
 function models.path(name)
@@ -23,7 +23,7 @@ function models.exists(path)
   return file ~= nil and file:close()
 end
 
---- The demo's checkpoint, or nil and how to get it.
+--- Returns the demo's checkpoint, or nil and how to get it.
 function models.demo()
   local path = "build/demo/all-MiniLM-L6-v2"
   if models.exists(path .. "/model.safetensors") then
@@ -32,7 +32,7 @@ function models.demo()
   return nil, "the demo model is not here; `make demo` fetches it"
 end
 
---- The folder of public data sets beside a working copy, or nil and why.
+--- Returns the folder of public data sets, ../shared, or nil and the reason why not.
 function models.shared()
   local path = os.getenv "PERIGEE_SHARED" or "../shared"
   if models.exists(path .. "/data/README.md") then
@@ -41,7 +41,7 @@ function models.shared()
   return nil, "there is no ../shared"
 end
 
---- A fine-tuned checkpoint of ../shared, laid out as one folder in build/checkpoints; or nil and why.
+--- Returns a fine-tuned checkpoint of ../shared, laid out as one folder in build/checkpoints, or nil and the reason why not.
 function models.tuned(name)
   local shared, why = models.shared()
   if not shared then
@@ -54,7 +54,7 @@ function models.tuned(name)
   return path
 end
 
---- The first `count` lines of a text file that are at most `longest` bytes long, or all.
+--- Returns the first `count` lines of a text file that are at most `longest` bytes long (default: any length).
 function models.texts(path, count, longest)
   local list = {}
   for line in io.lines(path) do
@@ -68,7 +68,7 @@ function models.texts(path, count, longest)
   return list
 end
 
---- `count` inputs { ids = } of lengths that vary up to `longest`, for a vocabulary; the same on every machine.
+--- Returns `count` inputs { ids = } of different lengths up to `longest`, the same on every machine.
 function models.random_inputs(count, longest, vocabulary, seed)
   local state = seed or 1
   local function random(n)
@@ -85,10 +85,11 @@ function models.random_inputs(count, longest, vocabulary, seed)
   end
   return list
 end
--- On AArch64 compiled code fuses the product and the sum above, which are larger than 2^53: the digests are of rounding twice.
+-- The digests need this product and sum, which exceed 2^53, to be rounded one after the other. On AArch64, compiled code would
+-- fuse them.
 jit.off(models.random_inputs, true)
 
---- A file's bytes.
+--- Returns a file's bytes.
 function models.read(path)
   local file = assert(io.open(path, "rb"))
   local bytes = file:read "*a"
@@ -96,7 +97,8 @@ function models.read(path)
   return bytes
 end
 
---- A copy of a checkpoint's folder with changed files, { name = its bytes, or false to leave it out }. files.clean() removes it.
+--- Returns a copy of a checkpoint's folder with changed files: { name = its bytes, or false to leave it out }. files.clean()
+-- removes it.
 function models.variant(path, changes)
   local contents = {}
   local pipe = assert(io.popen(("cd '%s' && find . -type f"):format(path)))
@@ -110,7 +112,7 @@ function models.variant(path, changes)
   return files.folder(contents)
 end
 
---- A copy of a checkpoint of F32 tensors in one file, in which f(name, pointer, count) has changed values.
+--- Returns a copy of a checkpoint with one file of F32 tensors, after f(name, pointer, count) has changed values of each tensor.
 function models.edited(path, f)
   local bytes = models.read(path .. "/model.safetensors")
   local data = 8 + ffi.cast("const uint64_t *", bytes)[0]

@@ -1,15 +1,16 @@
---- NaNs of every kind, as bits: what a file may hold. LuaJIT takes some of them for tables, strings, functions (perigee.ffi).
+--- NaNs of every kind, as bits that a file may have. LuaJIT takes some of them for tables, strings or functions (perigee.ffi says
+-- why).
 --
---   for _, bits in ipairs(nans.F32) do ... end          -- numbers; of F64 uint64_t
+--   for _, bits in ipairs(nans.F32) do ... end          -- numbers; uint64_t for F64
 --   nans.tensor("F32", nans.F32)                         -- a tensor of these bits
---   nans.in_both_modes(function() ... end)               -- by LuaJIT's interpreter, and compiled
+--   nans.in_both_modes(function() ... end)               -- runs in LuaJIT's interpreter, and compiled
 local ffi = require "ffi"
 local tensor = require "perigee.tensor"
 
 local nans = { F32 = {}, F64 = {}, F16 = {}, BF16 = {} }
 
--- NaNs of F32 and F64 for each sign and each tag, which is the fraction's leading bits that LuaJIT uses for a value's type:
--- four values each of the remaining bits, the min and the max among them. All NaNs of F16 and BF16.
+-- NaNs of F32 and F64 for each sign and each tag. (The tag is the leading bits of the fraction, in which LuaJIT keeps a value's
+-- type.) For each there are four values of the remaining bits, among them the min and the max. Of F16 and BF16, all NaNs.
 for _, sign in ipairs { 0, 1 } do
   for tag = 0, 31 do
     for _, rest in ipairs { 0, 1, 0x20001, 0x3ffff } do
@@ -31,7 +32,7 @@ for _, sign in ipairs { 0, 1 } do
   end
 end
 
--- And some at random.
+-- In addition, some random NaNs.
 local state = 1
 local function random()
   state = (state * 16807) % 2147483647
@@ -43,7 +44,7 @@ for _ = 1, 500 do
   table.insert(nans.F64, high + random() % 0xffffff * 2ULL ^ 28 + 1 + random() % 2 ^ 28)
 end
 
---- A vector of a float type with these bits.
+--- Returns a vector of a float type with these bits.
 function nans.tensor(dtype, list)
   local t = tensor.new(dtype, #list)
   local bits = t:pointer()
@@ -55,7 +56,7 @@ end
 
 local box = ffi.new "union { double v; uint64_t bits; }"
 
---- Whether v is the one NaN that C gives to Lua.
+--- Returns whether v is the NaN that the library gives to Lua in the place of any NaN.
 function nans.is(v)
   if type(v) ~= "number" then
     return false
@@ -64,7 +65,7 @@ function nans.is(v)
   return box.bits == 0x7ff8000000000000ULL
 end
 
---- f() with LuaJIT's compiler off, then with it on, several times, so that it is compiled.
+--- Calls f with LuaJIT's compiler off, and then several times with it on, so that f is compiled.
 function nans.in_both_modes(f)
   local ok, failure = pcall(function()
     jit.off()

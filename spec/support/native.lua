@@ -2,12 +2,13 @@
 --
 --   local C = require("spec.support.native").cdef [[ int spec_share(int64_t n, int threads, int thread); ]]
 --
--- cdef declares the text, once however often and in however many files it is given, and returns the library's namespace.
--- Types of perigee.h are known to it.
+-- cdef declares the text and returns the library's namespace. Several files may declare the same text. The text may use the types
+-- of perigee.h.
 local ffi = require "ffi"
 require "perigee.ffi"
 
--- LuaJIT keeps declarations for as long as the process lives, also when busted forgets loaded modules: so must this.
+-- LuaJIT keeps declarations for the life of the process, even if busted unloads modules. Therefore the list of
+-- declared texts is in the registry.
 local registry = debug.getregistry()
 registry.perigee_native = registry.perigee_native or {}
 local declared = registry.perigee_native

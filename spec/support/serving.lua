@@ -1,10 +1,10 @@
---- Serving: a process that answers from an artifact and says what it holds, for specs and benches of memory.
+--- Serving: a process that answers from an artifact and prints how much memory it holds, for specs and benches.
 --
 --   luajit spec/support/serving.lua ARTIFACT [GO LEAVE]      prints Rss, Pss, the file's size and the workspace's, in bytes
 --
--- What counts is the worst case: all of the file was read (`verify`), the workspace grew step by step, and what calls leave is
--- for the collector to find. Rss has everything in it: LuaJIT, the C library and ours, too. With GO and LEAVE, which are files,
--- it says "ready", measures once GO is there, and ends once LEAVE is: several can be measured while all of them are there.
+-- It measures the worst case: it has read the whole file (`verify`), the workspace has grown step by step, and garbage of calls
+-- is not yet collected. Rss includes LuaJIT, the C library and Perigee. GO and LEAVE are names of files. With them the process
+-- prints "ready", measures when GO exists, and ends when LEAVE exists. So several processes can be measured while all run.
 local here = arg[0]:match "^(.*)/spec/support/[^/]*$" or "."
 package.path = ("@/lua/?.lua;@/lua/?/init.lua;"):gsub("@", { ["@"] = here }) .. package.path
 local path, go, leave = unpack(arg)

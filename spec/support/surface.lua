@@ -1,10 +1,10 @@
---- Surface: the public functions and methods of the Lua API, and right arguments for each. arguments_spec.lua tries them with
--- odd arguments.
+--- Surface: the public functions and methods of the Lua API, and valid arguments for each. arguments_spec.lua calls them with odd
+-- arguments.
 --
 --   local world = surface.world()
---   surface.functions(world)   -- { name = function }: what there is, found by looking
---   surface.entries(world)     -- { name = { f =, arguments = function() -> list, option names; group = } }: what is tried
---   surface.INTERNAL           -- { name = why it is not tried }
+--   surface.functions(world)   -- { name = function }: all functions, found in the modules and objects
+--   surface.entries(world)     -- { name = { f =, arguments = function() -> list, option names; group = } }: those to call
+--   surface.INTERNAL           -- { name = why it is not called }
 local files = require "spec.support.files"
 local models = require "spec.support.models"
 local perigee = require "perigee"
@@ -16,7 +16,7 @@ surface.GROUPS = { "objects", "plans", "tokenizer", "models", "tasks", "settings
 
 local TASKS = "spec/golden/tasks/"
 
---- The objects on which the functions are tried.
+--- Makes the objects whose functions are called.
 function surface.world()
   local w = { tasks = {} }
   for _, name in ipairs { "nli", "cross", "qa", "ner", "mlm" } do
@@ -58,7 +58,7 @@ local MODULES = {
   "settings", "tokenizer", "tensor", "observer", "packed", "quant", "plan", "evaluate", "plot", "lines", "linear",
 }
 
---- Every function that perigee, its modules and its objects have.
+--- Returns every function of perigee, of its modules and of its objects.
 function surface.functions(w)
   local list = {}
   add(list, "perigee.", perigee)
@@ -133,7 +133,7 @@ end
 
 ---- What is tried -----------------------------------------------------------------------------------------------------
 
--- entry(list, group)(name, arguments, count): count is how many arguments there are, where the last ones may be nil.
+-- entry(list, group)(name, arguments, count): count is the number of arguments, because the last ones may be nil.
 local function adder(entries, functions, group)
   return function(name, arguments, count)
     entries[name] = { f = functions[name], arguments = arguments, group = group, count = count }
@@ -214,7 +214,7 @@ local function objects(try, w)
   try("safetensors file:verify", function() return { file, 10 } end)
 end
 
--- The arguments that each operator of a plan takes.
+-- Valid arguments of each operator of a plan.
 local OPERATORS = {
   attention = { "qkv", "heads", "scale", "qk_scale", "v_scale", "queries", "y", "quantize", "bias" },
   embed = { "word", "position", "type", "position_offset", "y", "skip_padding" },
@@ -404,7 +404,7 @@ local function top(try, w)
   try("lines.path", function() return { perigee.lines(w.file) } end)
 end
 
---- Right arguments for each function.
+--- Returns valid arguments for each function.
 function surface.entries(w)
   local entries, functions = {}, surface.functions(w)
   for group, of in pairs {

@@ -1,8 +1,9 @@
---- Tokenizers through the C surface, for specs: arrays that hold just what the contract asks for, with guards behind them.
+--- Tokenizers through the C functions, for specs. Arrays have exactly the size that perigee.h demands, with guards behind them.
 --
 --   local t = wordpiece.new({ "[UNK]", "a", "b" }, { lowercase = true }, { { "[SEP]", 3 }, { "<x>", 4, lstrip = true } })
 --   local e = t:encode("a b", nil, 8)   -- e.ids, e.types, e.offsets: int32 arrays; e.length, e.dropped
---   t:ids "a b"                         -- "1 2 0 3": with spaces between; t:offsets "a b" -- "0-1 2-3", of the texts' own tokens
+--   t:ids "a b"                         -- "1 2 0 3"
+--   t:offsets "a b"                     -- "0-1 2-3", without those of special tokens
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local C = pgee.C
@@ -18,7 +19,7 @@ local function string_of(text, held)
   return text
 end
 
--- BERT's template.
+-- BERT's special tokens.
 local function template(list)
   local array = ffi.new("pgee_template_piece[?]", #list)
   for i, piece in ipairs(list) do
@@ -39,7 +40,7 @@ local function added_tokens(added, held)
   return array
 end
 
---- The definition that `new` makes a tokenizer of, and what must be held as long as it is used.
+--- Returns the definition of which `new` makes a tokenizer, and the objects that must stay alive as long as it is used.
 function M.definition(pieces, given, added, ids)
   local o = {
     clean_text = 1, handle_chinese_chars = 1, strip_accents = 1, lowercase = 1, max_word_chars = 100, unk = 0, cls = 1, sep = 2,
@@ -109,7 +110,7 @@ local function check_guard(array, n)
   end
 end
 
---- capacity: what the arrays hold, default what the contract asks for.
+--- capacity is the size of the arrays, by default what perigee.h demands.
 function Tokenizer:encode(a, b, max_tokens, capacity)
   max_tokens = max_tokens or 2 ^ 31 - 1
   local n = capacity or math.max(math.min(max_tokens, #a + #(b or "") + 3), 0)
@@ -136,7 +137,7 @@ function Tokenizer:ids(...)
   return table.concat(list, " ")
 end
 
---- Of the tokens that come from a text.
+--- Returns the offsets of the tokens that come from a text.
 function Tokenizer:offsets(...)
   local e, list = self:encode(...), {}
   for i = 0, e.length - 1 do
@@ -147,7 +148,7 @@ function Tokenizer:offsets(...)
   return table.concat(list, " ")
 end
 
---- Takes an encoding into a digest, as golden.py does.
+--- Adds an encoding to a digest, as golden.py does.
 function M.digest(d, e)
   local head = int32s(2)
   head[0], head[1] = e.length, e.dropped

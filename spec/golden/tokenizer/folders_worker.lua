@@ -1,4 +1,4 @@
--- Our tokenizers of many folders, for differential_folders.py:
+-- Runs Perigee's tokenizers of many folders, for differential_folders.py:
 --
 --   luajit spec/golden/tokenizer/folders_worker.lua < TASKS
 --

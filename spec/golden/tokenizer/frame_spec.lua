@@ -1,5 +1,6 @@
--- Tokenizers of every component against the reference: frame.json, which golden_frame.py made; byte pair encoding and
--- WordPiece against llama.cpp's vectors, where ../shared is. differential_frame.py finds the shortest text that differs.
+-- Tokenizers with every component give the answers of the tokenizers package in frame.json, which golden_frame.py made. Byte pair
+-- encoding and WordPiece also give the ids of llama.cpp's vectors, if ../shared is there.
+-- differential_frame.py finds the shortest text that differs.
 local json = require "perigee.base.json"
 local tokenizer = require "perigee.tokenizer"
 local files = require "spec.support.files"
@@ -7,7 +8,7 @@ local skip = require "spec.support.skip"
 local FOLDER, SHARED = "spec/golden/tokenizer/", "../shared/data/tokenizers/"
 local NULL = json.null
 
--- The texts of the two JSON files are kept as they are: a table would be written back in another order.
+-- The texts of the two JSON files are not decoded: a table would be encoded in another order.
 local function entries()
   local list = {}
   for line in assert(json.text(FOLDER .. "frame.json")):gmatch "[^\n]+" do
@@ -64,7 +65,7 @@ describe("The reference's answers", function()
     assert.is_true(count >= 200)
   end)
 
-  -- A python that has the package: PERIGEE_PYTHON, what make bench-peers made, or the system's.
+  -- A Python that has the tokenizers package: PERIGEE_PYTHON, the system's, or that of `make bench-peers`.
   local python
   for _, path in ipairs { os.getenv "PERIGEE_PYTHON" or "python3", "build/peers/bin/python" } do
     if not os.getenv "PERIGEE_HARD" and os.execute(("'%s' -c 'import tokenizers' 2> /dev/null"):format(path)) == 0 then

@@ -1,5 +1,6 @@
--- The tokenizer against the reference's ids: golden.json, which golden.py made. Texts and vocabulary of this folder always, those
--- of ../shared where they are. A failure names the text; differential.py finds the shortest that differs from the reference.
+-- The tokenizer gives the ids of the tokenizers package in golden.json, which golden.py made: for the texts and the vocabulary of
+-- this folder, and for those of ../shared if they are there. A failure names the text. differential.py finds the shortest text
+-- that differs from the package.
 local bit = require "bit"
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
@@ -24,7 +25,7 @@ local function lines_of(path)
   return list
 end
 
--- The four tokenizers of a vocabulary.
+-- Returns the four tokenizers of a vocabulary, one for each of COMBINATIONS.
 local function four(path)
   local pieces, id, list = lines_of(path), {}, {}
   for i, piece in ipairs(pieces) do
@@ -70,7 +71,7 @@ local function same_digests(tokenizers, cases, expected)
   end
 end
 
--- Every so many questions and contexts of a set in SQuAD's format.
+-- Returns questions and contexts of a set in SQuAD's format, one out of `every`.
 local function squad(path, step, context_step)
   local questions, contexts, cases = {}, {}, {}
   for _, article in ipairs(json.object(path).data) do
@@ -90,7 +91,7 @@ local function squad(path, step, context_step)
   return cases
 end
 
--- As golden.py's shared_texts().
+-- The texts of shared_texts() in golden.py.
 local function shared_texts()
   local cases = {}
   for _, source in ipairs(golden.sources) do
@@ -142,7 +143,7 @@ describe("The reference's ids", function()
   end
 end)
 
--- Millions of texts: arrays are made once, and nothing is a string.
+-- Millions of texts: arrays are allocated once, and no text becomes a Lua string.
 describe("Every code point", function()
   local GIVEN = {
     ["lower, strip"] = { true, true }, lower = { true, false }, strip = { false, true }, neither = { false, false },
@@ -168,7 +169,7 @@ describe("Every code point", function()
     return at + more + 1
   end
 
-  -- Every code point but U+0000 as a piece, alone and inside a word.
+  -- Every code point but U+0000 is a piece, alone and inside a word.
   local function vocabulary()
     local text, ids, n, at = ffi.new("uint8_t[?]", 2 * 0x110000 * 6), ffi.new("int32_t[?]", 2 * 0x110000), 0, 0
     local ends = ffi.new("int64_t[?]", 2 * 0x110000)
@@ -207,7 +208,7 @@ describe("Every code point", function()
   local arrays = ffi.new "struct { int32_t ids[32], types[32], offsets[64]; }"
   local e = ffi.new("pgee_encoding", arrays.ids, arrays.types, arrays.offsets, 32)
 
-  -- The text a c @@ c b into the digest h.
+  -- Adds the encoding of the text "a c @@ c b" to the digest h.
   local function take(t, c, h)
     text[0] = 97
     local at = put(text, 1, c)

@@ -1,5 +1,5 @@
--- Unigram against the reference: unigram_golden.json, which unigram.py made, always; XLM-R, XLNet and other models of ../shared
--- where they are. differential_unigram.py compares many more texts.
+-- Unigram gives the ids of the tokenizers package in unigram_golden.json, which unigram.py made: always for our vocabulary, and
+-- for XLM-R, XLNet and other models if ../shared has them. differential_unigram.py compares many more texts.
 local ffi = require "ffi"
 local digest = require "spec.support.digest"
 local files = require "spec.support.files"
@@ -18,7 +18,7 @@ local function with_pre_tokenizer(scheme, split)
   return (source:gsub(PRE_TOKENIZER, function() return '"pre_tokenizer":' .. space end, 1))
 end
 
--- As FORMS in unigram.py.
+-- The FORMS of unigram.py.
 local FORMS = {
   xlmr = source,
   bytes = source:gsub('"byte_fallback":false', '"byte_fallback":true'),
@@ -45,7 +45,7 @@ for i = 1, #golden.more - 1 do
   cases[#cases + 1] = { golden.more[i], golden.more[i + 1], 9 }
 end
 
--- Takes in what an encoding is: counts, ids, types, offsets, and the bytes of the decoded text.
+-- Adds an encoding to a digest: counts, ids, types, offsets, and the bytes of the decoded text.
 local function take(d, t, case)
   local e = t:encode(case[1], case[2], { max_tokens = case[3] })
   local words = { #e.ids, e.dropped }
@@ -138,7 +138,7 @@ end)
 
 -- ---- ../shared --------------------------------------------------------------------------------------------------------------
 
--- As texts_of in unigram_reference.py.
+-- The texts of texts_of() in unigram_reference.py.
 local function texts_of(kind, path, step)
   local all, list = {}, {}
   if kind == "lines" then

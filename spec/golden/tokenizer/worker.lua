@@ -1,12 +1,14 @@
--- A tokenizer at the other end of two pipes, for the scripts here that compare it with the reference:
+-- Runs a Perigee tokenizer at the other end of two pipes, for the scripts here that compare it with the tokenizers package:
 --
 --   luajit spec/golden/tokenizer/worker.lua FOLDER
 --
--- Reads, again and again, a line and the bytes of texts. "A B LIMIT": two texts of A and B bytes (-1: no second one, no limit).
--- "all A B LIMIT BARE TRUNCATE": the same, BARE 1 without special tokens. "words LIMIT BARE A B ...": a list of words.
--- Writes int32: tokens (-1: an error), dropped ones, bytes of the decoded text (or of the message); ids, types, offsets in bytes,
--- offsets in characters; for "all" and "words" also sequences and words (0 for none); then the decoded text, for these two once
--- more with special tokens, its size before it.
+-- It reads requests until its input ends. A request is a line, and then the bytes of its texts. The line is one of
+--   A B LIMIT                      two texts of A and B bytes. B is -1 if there is no second text, LIMIT is -1 for no limit
+--   all A B LIMIT BARE TRUNCATE    the same. If BARE is 1, without special tokens
+--   words LIMIT BARE A B ...       a list of words of A, B, ... bytes
+-- It answers with int32 numbers: how many tokens (-1 for an error), how many tokens were dropped, bytes of the decoded text or of
+-- the error message; ids, types, offsets in bytes, offsets in characters. For "all" and "words" sequences and words follow (0 for
+-- none). Then comes the decoded text. For "all" and "words" the size and the bytes of the text with special tokens follow.
 package.path = "lua/?.lua;lua/?/init.lua;" .. package.path
 local ffi = require "ffi"
 local tokenizer = require "perigee.tokenizer"
@@ -24,7 +26,7 @@ local function fail(message)
   io.write(pack { -1, 0, #message }, message)
 end
 
--- encode(options) gives an encoding.
+-- encode(options) returns an encoding.
 local function answer(encode, options, all)
   options.offsets = "bytes"
   local done, bytes = pcall(encode, options)
