@@ -81,7 +81,7 @@ for _, name in ipairs(models.heads) do
     end)
 
     for _, head in ipairs(HEADS) do
-      it("have the reference's logits: " .. head, function()
+      it("have the logits of transformers: " .. head, function()
         check(name, head, model, sequences)
       end)
     end
@@ -106,7 +106,7 @@ describe("a model that a script registers", function()
   local recipe = "recipes/register_model.lua"
   local path = models.path "prelayernorm"
 
-  it("is unknown before, and has the reference's layers and heads after", function()
+  it("is unknown before, and has the layers and heads of transformers after", function()
     assert.error_matches(function() perigee.load(path) end, "model_type is the string 'roberta-prelayernorm', expected bert", 1,
       true)
     files.recipe(recipe)

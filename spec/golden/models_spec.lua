@@ -56,7 +56,7 @@ for _, name in ipairs(models.small) do
     end)
 
     for _, kernel in ipairs(KERNELS) do
-      it("has the reference's hidden states in every layer, all sequences in one packed batch, by " .. kernel, function()
+      it("has the hidden states of transformers in every layer, all sequences in one packed batch, by " .. kernel, function()
         local other = perigee.load(models.path(name), { kernel = kernel })
         local layers, batch = other:layers(golden.ids(sequences))
         assert.equal(other.config.num_hidden_layers + 1, #layers)
@@ -79,7 +79,7 @@ for _, name in ipairs(models.small) do
     -- quantizer. Sequences with such values have 35 to 90 dB, all others more than 100 dB. The piecewise GELU, whose result is
     -- u8 at once, makes more such values: in static gelu-tanh every sequence has some.
     for _, activations in ipairs { "static", "dynamic" } do
-      it("is quantized as a simulation of the formulas in the reference library: " .. activations, function()
+      it("is quantized as a simulation of the formulas in PyTorch: " .. activations, function()
         local own = perigee.load(models.path(name), { kernel = "auto" })
         local stats = own:calibrate(golden.ids(sequences), { progress = false })
         local q = own:quantize { activations = activations, alpha = 0.5, attention = "f32", stats = stats }
@@ -98,7 +98,7 @@ for _, name in ipairs(models.small) do
     end
 
     if models.exists(models.path(name) .. "/texts.json") then
-      it("makes the reference's ids of its texts", function()
+      it("makes the ids of transformers of its texts", function()
         for i, s in ipairs(sequences) do
           local _, batch = model:hidden { s.text }
           local ids, types = {}, {}
@@ -117,7 +117,7 @@ end
 
 for _, name in ipairs { "pairs", "regression", "distilbert", "xlmr" } do
   describe("the head of " .. name, function()
-    it("has the reference's logits, for texts (if there are any) and for ids", function()
+    it("has the logits of transformers, for texts (if there are any) and for ids", function()
       local model, sequences = perigee.load(models.path(name)), golden.read(models.path(name))
       for _, from in ipairs { "ids", sequences[1].text and "text" } do
         local inputs = {}
@@ -214,7 +214,7 @@ describe("the demo's checkpoint", function()
     model:release()
   end)
 
-  it("has the reference's ids, hidden states in every layer, and embeddings", function()
+  it("has the ids of transformers, hidden states in every layer, and embeddings", function()
     local texts = {}
     for i, s in ipairs(sequences) do
       texts[i] = s.text

@@ -1,4 +1,5 @@
--- The accuracy that INT8 loses on real tasks at default settings, with the demo's checkpoint and the fine-tuned ones of ../shared.
+-- The accuracy that INT8 loses on real tasks at default settings, with the checkpoint of the demo and the fine-tuned ones of
+-- ../shared.
 -- `make test` takes the first items of each set. `make quality` takes all items and prints the scores.
 local evaluate = require "perigee.evaluate"
 local models = require "spec.support.models"

@@ -121,7 +121,7 @@ describe("all-mpnet-base-v2", function()
     model:release()
   end)
 
-  it("has the reference's hidden states in every layer, and its embeddings, of its own ids", function()
+  it("has the hidden states of transformers in every layer, and its embeddings, of its own ids", function()
     local given = golden.ids(sequences)
     local layers, batch = model:layers(given)
     local vectors = model:embed(given)
@@ -133,7 +133,7 @@ describe("all-mpnet-base-v2", function()
     end
   end)
 
-  it("makes the reference's ids of its texts", function()
+  it("makes the ids of transformers of its texts", function()
     for i, s in ipairs(sequences) do
       local report = compare.report(("mpnet, text %d"):format(i))
       report:integers("ids", model:tokens(s.text).ids, s.ids)

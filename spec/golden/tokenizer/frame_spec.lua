@@ -36,7 +36,7 @@ local function encode(t, case, offsets)
   return t:encode(case.a, case.b ~= NULL and case.b or nil, options)
 end
 
-describe("The reference's answers", function()
+describe("The answers of tokenizers", function()
   after_each(files.clean)
 
   it("of made-up tokenizers of every component", function()

@@ -114,7 +114,7 @@ local function shared_texts()
   return cases
 end
 
-describe("The reference's ids", function()
+describe("The ids of tokenizers", function()
   it("of our own texts, with a small vocabulary", function()
     local tokenizers = four(FOLDER .. "vocab.txt")
     for i, case in ipairs(own) do
@@ -231,7 +231,7 @@ describe("Every code point", function()
     return h
   end
 
-  it("becomes what it becomes in the reference", function()
+  it("becomes what it becomes in tokenizers", function()
     local pieces = vocabulary()
     for name, o in pairs(GIVEN) do
       local t = new(o, pieces)

@@ -80,7 +80,7 @@ local function same_digests(t, expected)
   assert.equal(#cases, i)
 end
 
-describe("Unigram gives the reference's ids, types, offsets and texts", function()
+describe("Unigram gives the ids of tokenizers, types, offsets and texts", function()
   after_each(files.clean)
 
   for name, text in pairs(FORMS) do
@@ -167,7 +167,7 @@ local function load_shared(path, class)
   return tokenizer.load(files.folder { [name] = json.text(SHARED .. "tokenizers/" .. path), ["tokenizer_config.json"] = config })
 end
 
-describe("on the texts of ../shared Unigram gives the reference's ids, types, offsets and texts", function()
+describe("on the texts of ../shared Unigram gives the ids of tokenizers, types, offsets and texts", function()
   if not json.exists(SHARED .. "tokenizers/xlm-roberta-base/tokenizer.json") then
     return pending "../shared/data is not here"
   elseif os.getenv "PERIGEE_HARD" then

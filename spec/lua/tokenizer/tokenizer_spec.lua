@@ -28,7 +28,7 @@ local function token(id, type_id)
   return { SpecialToken = { id = id, type_id = type_id } }
 end
 
--- A tokenizer.json as the reference writes it; change(d) changes it first.
+-- A tokenizer.json as tokenizers writes it; change(d) changes it first.
 local function definition(change)
   local d = {
     version = "1.0", truncation = cjson.null, padding = cjson.null,
@@ -135,7 +135,7 @@ describe("A tokenizer", function()
       assert.equal(ids_of("A", "é", "[UNK]"), ids(with(function(d) d.normalizer = cjson.null end), "A é a\1b"))
     end)
 
-    it("has regular expressions whose classes know fewer word characters, as the reference's do", function()
+    it("has regular expressions whose classes know fewer word characters, as those of tokenizers do", function()
       local function replaced(regex)
         return ids(load { ["tokenizer.json"] = definition(function(d)
           d.normalizer = { type = "Replace", pattern = { Regex = regex }, content = "b" }
@@ -185,7 +185,7 @@ describe("A tokenizer", function()
       assert.same({ { 0, 0 }, { 0, 1 }, { 0, 1 }, { 2, 2 }, { 2, 3 }, { 4, 4 }, { 0, 0 } }, e.offsets)
     end)
 
-    it("numbers added tokens as the reference does", function()
+    it("numbers added tokens as transformers does", function()
       local t = load { ["tokenizer.json"] = definition(function(d)
         local function add(content, flags)
           local a = special(content)
@@ -344,7 +344,7 @@ describe("A tokenizer", function()
       assert.equal(ids_of("中", "##中"), ids(with '{"tokenize_chinese_chars": false}', "中中"))
     end)
 
-    it("reads lines as the reference does", function()
+    it("reads lines as transformers does", function()
       local t = with(nil, { ["vocab.txt"] = (VOCABULARY .. "c\n\nc"):gsub("\n", "\r\n") })
       assert.equal("2 22 3", ids(t, "c"))
       assert.equal("", t:piece(21))
@@ -648,7 +648,7 @@ describe("A tokenizer", function()
       fails("encode_into: argument 5 is 3", t.encode_into, t, array, types, 8, "", 3)
     end)
 
-    it("decodes as the reference does", function()
+    it("decodes as transformers does", function()
       assert.equal("ab a.", t:decode(t:encode("ab a.").ids))
       assert.equal("##b a", t:decode { ID["##b"], ID.a })
       assert.equal("don ' t!", t:decode { ID["don"], ID["'"], ID["t"], ID["!"] })
