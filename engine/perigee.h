@@ -10,7 +10,8 @@
  *     hold on to them: a view holds its base, a plan holds its weights. X_free(NULL) does nothing.
  *   - A fallible function refuses a NULL that is not said to be allowed, naming the argument (PGEE_ARGUMENT). What reads one
  *     thing off a handle gives nothing for NULL: 0 or NULL; -1 where 0 would say something.
- *   - Compute functions never allocate results. The library never prints, aborts or exits, and calls nobody back.
+ *   - Compute functions never allocate results. The library never prints, never exits and never calls back. It aborts in one
+ *     case: a handle is freed twice or was overwritten, so that the heap is damaged.
  *   - A handle may be read from several threads at once; it may be changed or freed by one.
  *
  * Shapes: T tokens in the batch, B sequences, S longest sequence, H hidden, I intermediate, A heads, D head size,

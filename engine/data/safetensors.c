@@ -26,19 +26,7 @@ static const safetensors_type types[] = {
     {"F8_E4M3", 8, -1},    {"F8_E8M0", 8, -1},    {"F6_E2M3", 6, -1},      {"F6_E3M2", 6, -1},     {"F4", 4, -1},
 };
 
-/* ---- Lists -------------------------------------------------------------------------------------------------------- */
-
-static void *list_add(safetensors_list *l) {
-  if (l->count == l->room) {
-    int64_t room = l->room ? 2 * l->room : 64;
-    char *items = mem_resize(l->items, room * l->size);
-    if (!items)
-      return NULL;
-    l->items = items;
-    l->room = room;
-  }
-  return l->items + l->count++ * l->size;
-}
+/* ---- Items by name ------------------------------------------------------------------------------------------------ */
 
 static int by_name(const void *a, const void *b) {
   const char *const *const *x = a, *const *const *y = b;
@@ -52,26 +40,36 @@ int safetensors_by_begin(const void *a, const void *b) {
   return x->end != y->end ? (x->end < y->end ? -1 : 1) : (x > y) - (x < y);
 }
 
-static int list_sort(safetensors_list *l, int (*compare)(const void *, const void *)) {
-  if (!l->sorted && !(l->sorted = mem_array(l->count, sizeof *l->sorted)))
+/* The items of an array in order: pointers to its items, which begin with their name. */
+static int sort_items(void ***sorted, void *list, int64_t count, size_t item_bytes, int (*compare)(const void *, const void *)) {
+  if (!*sorted && !(*sorted = mem_array(count, sizeof **sorted)))
     return PGEE_MEMORY;
-  for (int64_t i = 0; i < l->count; i++)
-    l->sorted[i] = safetensors_list_at(l, i);
-  qsort(l->sorted, (size_t)l->count, sizeof *l->sorted, compare);
+  for (int64_t i = 0; i < count; i++)
+    (*sorted)[i] = (char *)list + i * (int64_t)item_bytes;
+  if (count > 0)
+    qsort(*sorted, (size_t)count, sizeof **sorted, compare);
   return PGEE_OK;
 }
 
-static void *list_find(const safetensors_list *l, const char *name) {
+static int sort_tensors(pgee_safetensors *f, int (*compare)(const void *, const void *)) {
+  return sort_items(&f->sorted_tensors, f->tensors.list, f->tensors.count, sizeof *f->tensors.list, compare);
+}
+
+static int sort_metadata(pgee_safetensors *f) {
+  return sort_items(&f->sorted_metadata, f->metadata.list, f->metadata.count, sizeof *f->metadata.list, by_name);
+}
+
+static void *find(void *const *sorted, int64_t count, const char *name) {
   const char **key = &name;
-  void **found = l->count ? bsearch(&key, l->sorted, (size_t)l->count, sizeof *l->sorted, by_name) : NULL;
+  void **found = count ? bsearch(&key, sorted, (size_t)count, sizeof *sorted, by_name) : NULL;
   return found ? *found : NULL;
 }
 
-/* The first name that occurs twice, or NULL. Sorted by name. */
-static const char *list_duplicate(const safetensors_list *l) {
-  for (int64_t i = 1; i < l->count; i++)
-    if (by_name(&l->sorted[i - 1], &l->sorted[i]) == 0)
-      return *(const char **)l->sorted[i];
+/* The first name that occurs twice in items sorted by name, or NULL. */
+static const char *find_duplicate(void *const *sorted, int64_t count) {
+  for (int64_t i = 1; i < count; i++)
+    if (by_name(&sorted[i - 1], &sorted[i]) == 0)
+      return *(const char **)sorted[i];
   return NULL;
 }
 
@@ -146,7 +144,7 @@ static int read_tensor(json *j, safetensors_entry *e) {
   return PGEE_OK;
 }
 
-static int read_metadata(json *j, safetensors_list *metadata) {
+static int read_metadata(json *j, pgee_safetensors *f) {
   int more = 0;
   if (json_peek(j) != '{')
     return json_fail(j, "__metadata__ is not an object of strings");
@@ -155,9 +153,8 @@ static int read_metadata(json *j, safetensors_list *metadata) {
     TRY(json_more(j, '}', count, &more));
     if (!more)
       return PGEE_OK;
-    safetensors_pair *p = list_add(metadata);
-    if (!p)
-      return PGEE_MEMORY;
+    TRY(ARRAY_PUSH(&f->metadata, (safetensors_pair){0}));
+    safetensors_pair *p = &f->metadata.list[count];
     TRY(json_string(j, &p->key));
     TRY(json_take(j, ':'));
     if (json_peek(j) != '"')
@@ -181,13 +178,10 @@ static int read_header(json *j, pgee_safetensors *f) {
     if (strcmp(name, "__metadata__") == 0) {
       if (metadata++)
         return json_fail(j, "__metadata__ occurs twice");
-      TRY(read_metadata(j, &f->metadata));
+      TRY(read_metadata(j, f));
     } else {
-      safetensors_entry *e = list_add(&f->tensors);
-      if (!e)
-        return PGEE_MEMORY;
-      e->name = name;
-      TRY(read_tensor(j, e));
+      TRY(ARRAY_PUSH(&f->tensors, (safetensors_entry){.name = name}));
+      TRY(read_tensor(j, &f->tensors.list[f->tensors.count - 1]));
     }
   }
   for (; j->at < j->end; j->at++)
@@ -199,12 +193,12 @@ static int read_header(json *j, pgee_safetensors *f) {
 /* ---- Checks over the whole ---------------------------------------------------------------------------------------- */
 
 static int check_names(pgee_safetensors *f) {
-  TRY(list_sort(&f->metadata, by_name));
-  TRY(list_sort(&f->tensors, by_name));
-  const char *name = list_duplicate(&f->metadata);
+  TRY(sort_metadata(f));
+  TRY(sort_tensors(f, by_name));
+  const char *name = find_duplicate(f->sorted_metadata, f->metadata.count);
   if (name)
     return fail(PGEE_FORMAT, "'%s': the key '%s' occurs twice in __metadata__", f->file->path, name);
-  if ((name = list_duplicate(&f->tensors)))
+  if ((name = find_duplicate(f->sorted_tensors, f->tensors.count)))
     return fail(PGEE_FORMAT, "'%s': tensor '%s' occurs twice", f->file->path, name);
   return PGEE_OK;
 }
@@ -234,9 +228,9 @@ static int check_extent(const pgee_safetensors *f, const safetensors_entry *e) {
 static int check_tiling(pgee_safetensors *f) {
   const char *path = f->file->path, *before = NULL;
   int64_t at = 0;
-  TRY(list_sort(&f->tensors, safetensors_by_begin));
+  TRY(sort_tensors(f, safetensors_by_begin));
   for (int64_t i = 0; i < f->tensors.count; i++) {
-    const safetensors_entry *e = f->tensors.sorted[i];
+    const safetensors_entry *e = f->sorted_tensors[i];
     if (e->begin < at)
       return fail(PGEE_FORMAT, "'%s': tensor '%s' begins at %lld, inside tensor '%s', which ends at %lld", path, e->name,
                   (long long)e->begin, before, (long long)at);
@@ -254,7 +248,7 @@ static int check_tiling(pgee_safetensors *f) {
 
 static int check_data(pgee_safetensors *f) {
   for (int64_t i = 0; i < f->tensors.count; i++)
-    TRY(check_extent(f, safetensors_list_at(&f->tensors, i)));
+    TRY(check_extent(f, &f->tensors.list[i]));
   return check_tiling(f);
 }
 
@@ -286,8 +280,6 @@ static int read_file(pgee_safetensors *f, const char *path, int copy) {
   const char *text = f->file->data + 8;
   f->data = text + header;
   f->data_bytes = f->file->bytes - 8 - header;
-  f->tensors.size = sizeof(safetensors_entry);
-  f->metadata.size = sizeof(safetensors_pair);
   f->strings = mem_new(header);
   if (!f->strings)
     return PGEE_MEMORY;
@@ -306,7 +298,7 @@ static int open_file(pgee_safetensors **out, const char *path, int copy) {
   if (status == PGEE_OK)
     status = check_data(f);
   if (status == PGEE_OK)
-    status = list_sort(&f->tensors, by_name);
+    status = sort_tensors(f, by_name);
   if (status == PGEE_OK)
     *out = f;
   else
@@ -327,10 +319,10 @@ int pgee_safetensors_read(pgee_safetensors **out, const char *path) {
 void pgee_safetensors_free(pgee_safetensors *f) {
   if (!f)
     return;
-  mem_free(f->tensors.items);
-  mem_free(f->tensors.sorted);
-  mem_free(f->metadata.items);
-  mem_free(f->metadata.sorted);
+  ARRAY_FREE(&f->tensors);
+  ARRAY_FREE(&f->metadata);
+  mem_free(f->sorted_tensors);
+  mem_free(f->sorted_metadata);
   mem_free(f->strings);
   map_free(f->file);
   mem_free(f);
@@ -341,12 +333,12 @@ int64_t pgee_safetensors_bytes(const pgee_safetensors *f) { return f ? f->file->
 int64_t pgee_safetensors_count(const pgee_safetensors *f) { return f ? f->tensors.count : 0; }
 
 const char *pgee_safetensors_name(const pgee_safetensors *f, int64_t i) {
-  return f && i >= 0 && i < f->tensors.count ? ((const safetensors_entry *)safetensors_list_at(&f->tensors, i))->name : NULL;
+  return f && i >= 0 && i < f->tensors.count ? f->tensors.list[i].name : NULL;
 }
 
 int pgee_safetensors_tensor(pgee_tensor **out, const pgee_safetensors *f, const char *name) {
   NEED(out, f, name);
-  const safetensors_entry *e = list_find(&f->tensors, name);
+  const safetensors_entry *e = find(f->sorted_tensors, f->tensors.count, name);
   if (!e)
     return fail(PGEE_ARGUMENT, "'%s' has no tensor '%s'", f->file->path, name);
   if (e->type->dtype < 0)
@@ -367,6 +359,6 @@ int pgee_safetensors_tensor(pgee_tensor **out, const pgee_safetensors *f, const 
 }
 
 const char *pgee_safetensors_metadata(const pgee_safetensors *f, const char *key) {
-  const safetensors_pair *p = f && key ? list_find(&f->metadata, key) : NULL;
+  const safetensors_pair *p = f && key ? find(f->sorted_metadata, f->metadata.count, key) : NULL;
   return p ? p->value : NULL;
 }

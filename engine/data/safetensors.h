@@ -3,6 +3,7 @@
 #define PERIGEE_SAFETENSORS_H
 #include <stdint.h>
 
+#include "engine/base/array.h"
 #include "engine/base/map.h"
 #include "engine/perigee.h"
 
@@ -29,24 +30,17 @@ typedef struct safetensors_pair {
   const char *key, *value;
 } safetensors_pair;
 
-/* A list that grows, and its members in the order of their names. */
-typedef struct safetensors_list {
-  char *items;
-  int64_t count, room, size; /* members, members that fit, bytes of one */
-  void **sorted;
-} safetensors_list;
-
 struct pgee_safetensors {
   map *file;
   const char *data; /* where offsets count from */
   int64_t data_bytes;
   char *strings;
-  safetensors_list tensors, metadata;
+  ARRAY(safetensors_entry) tensors;
+  ARRAY(safetensors_pair) metadata;
+  void **sorted_tensors, **sorted_metadata; /* pointers to the items, by name */
 };
 
 /* For qsort over entry *: by offset; of two at the same place the one that ends first, then the one that stands first. */
 int safetensors_by_begin(const void *a, const void *b);
-
-static inline void *safetensors_list_at(const safetensors_list *l, int64_t i) { return l->items + i * l->size; }
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "engine/base/checksum.h"
+#include "engine/base/array.h"
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
@@ -44,8 +45,7 @@ typedef struct part {
 } part;
 
 typedef struct text {
-  char *bytes;
-  int64_t count, room;
+  ARRAY(char) bytes;
   int status;
 } text;
 
@@ -132,19 +132,11 @@ static int writing_parts(writing *w, const char *const *names, const pgee_tensor
 
 /* Appends bytes; after a failure nothing. */
 static void put(text *t, const char *bytes, int64_t count) {
-  if (t->status == PGEE_OK && t->count + count > t->room) {
-    int64_t room = 2 * (t->count + count) + 4096;
-    char *grown = mem_resize(t->bytes, room);
-    if (grown) {
-      t->bytes = grown;
-      t->room = room;
-    } else {
-      t->status = PGEE_MEMORY;
-    }
-  }
+  if (t->status == PGEE_OK)
+    t->status = ARRAY_RESERVE(&t->bytes, count);
   if (t->status == PGEE_OK) {
-    memcpy(t->bytes + t->count, bytes, (size_t)count);
-    t->count += count;
+    memcpy(t->bytes.list + t->bytes.count, bytes, (size_t)count);
+    t->bytes.count += count;
   }
 }
 
@@ -252,15 +244,16 @@ static int writing_header(writing *w, const char *path, const char *const *metad
   TRY(put_metadata(t, metadata, pairs));
   TRY(put_parts(t, w));
   put_text(t, "}");
-  while (t->status == PGEE_OK && t->count % LINE != 0)
+  while (t->status == PGEE_OK && t->bytes.count % LINE != 0)
     put_text(t, " ");
   TRY(t->status);
-  if (t->count - 8 > MAX_HEADER)
+  if (t->bytes.count - 8 > MAX_HEADER)
     return fail(PGEE_ARGUMENT, "'%s': names and metadata make a header of %lld bytes, expected at most %d", path,
-                (long long)t->count - 8, MAX_HEADER);
+                (long long)t->bytes.count - 8, MAX_HEADER);
   for (int i = 0; i < 8; i++)
-    t->bytes[i] = (char)((uint64_t)(t->count - 8) >> 8 * i);
-  const json j = {.path = path, .offset = 8, .start = t->bytes + 8, .at = t->bytes + 8, .end = t->bytes + t->count};
+    t->bytes.list[i] = (char)((uint64_t)(t->bytes.count - 8) >> 8 * i);
+  const json j = {
+      .path = path, .offset = 8, .start = t->bytes.list + 8, .at = t->bytes.list + 8, .end = t->bytes.list + t->bytes.count};
   return json_utf8(&j);
 }
 
@@ -291,8 +284,8 @@ static int write_part(file *f, const part *p, uint32_t *sum) {
 
 static int write_all(file *f, writing *w) {
   int64_t n = w->count - 1, words = checksum_words(n);
-  TRY(file_write(f, w->header.bytes, w->header.count));
-  w->sums[0] = checksum(0, w->header.bytes, w->header.count);
+  TRY(file_write(f, w->header.bytes.list, w->header.bytes.count));
+  w->sums[0] = checksum(0, w->header.bytes.list, w->header.bytes.count);
   for (int64_t i = 0; i < n; i++)
     TRY(write_part(f, &w->parts[i], &w->sums[i + 1]));
   w->sums[words - 1] = checksum(0, w->sums, 4 * (words - 1));
@@ -303,7 +296,7 @@ static void writing_free(writing *w) {
   for (int64_t i = 0; i < w->count; i++)
     mem_free(w->parts[i].own);
   mem_free(w->parts);
-  mem_free(w->header.bytes);
+  ARRAY_FREE(&w->header.bytes);
   mem_free(w->sums);
 }
 
@@ -373,7 +366,7 @@ static int check_lines(const pgee_safetensors *f) {
     return fail(PGEE_FORMAT, "'%s': its data is %lld bytes at %lld, expected multiples of 64", path, (long long)f->data_bytes,
                 (long long)(f->data - f->file->data));
   for (int64_t i = 0; i < f->tensors.count; i++) {
-    const safetensors_entry *e = safetensors_list_at(&f->tensors, i);
+    const safetensors_entry *e = &f->tensors.list[i];
     if (is_filler(e->name) && (e->type->dtype != PGEE_U8 || e->count >= LINE))
       return fail(PGEE_FORMAT, "'%s': the filler '%s' is %lld of %s, expected fewer than %d of U8", path, e->name,
                   (long long)e->count, e->type->name, LINE);
@@ -388,7 +381,7 @@ static int sums_open(sums *s, const pgee_safetensors *f) {
   if (!s->order)
     return PGEE_MEMORY;
   for (int64_t i = 0; i < f->tensors.count; i++)
-    s->order[i] = safetensors_list_at(&f->tensors, i);
+    s->order[i] = &f->tensors.list[i];
   qsort(s->order, (size_t)f->tensors.count, sizeof *s->order, safetensors_by_begin);
   return check_sums(f, s);
 }

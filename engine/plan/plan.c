@@ -45,14 +45,14 @@ static void hold_weights(const operator_entry *o, const void *args, int hold) {
 void pgee_plan_free(pgee_plan *p) {
   if (!p || atomic_fetch_sub(&p->refs, 1) > 1)
     return;
-  for (int64_t i = 0; i < p->step_count; i++) {
-    hold_weights(p->steps[i].o, p->steps[i].args, 0);
-    mem_free(p->steps[i].args);
+  for (int64_t i = 0; i < p->steps.count; i++) {
+    hold_weights(p->steps.list[i].o, p->steps.list[i].args, 0);
+    mem_free(p->steps.list[i].args);
   }
-  for (int64_t i = 0; i < p->buffer_count; i++)
-    pgee_tensor_free(p->buffers[i].t);
-  mem_free(p->steps);
-  mem_free(p->buffers);
+  for (int64_t i = 0; i < p->buffers.count; i++)
+    pgee_tensor_free(p->buffers.list[i].t);
+  mem_free(p->steps.list);
+  mem_free(p->buffers.list);
   mem_free(p);
 }
 
@@ -64,19 +64,6 @@ static int expect_open(const pgee_plan *p) {
 
 int plan_expect_sealed(const pgee_plan *p) { return p->sealed ? PGEE_OK : fail(PGEE_ARGUMENT, "the plan is not sealed yet"); }
 
-/* Room for one more item. */
-static int grow(void **items, int64_t count, int64_t *room, int64_t item_bytes) {
-  if (count < *room)
-    return PGEE_OK;
-  int64_t wanted = *room > 0 ? 2 * *room : 16;
-  void *grown = mem_resize(*items, wanted * item_bytes);
-  if (!grown)
-    return PGEE_MEMORY;
-  *items = grown;
-  *room = wanted;
-  return PGEE_OK;
-}
-
 int pgee_plan_buffer(pgee_plan *p, pgee_tensor **out, int dtype, int rows, int64_t width) {
   NEED(p, out);
   TRY(expect_open(p));
@@ -86,21 +73,21 @@ int pgee_plan_buffer(pgee_plan *p, pgee_tensor **out, int dtype, int rows, int64
     return fail(PGEE_ARGUMENT, "a buffer %lld wide, expected 0 to %d", (long long)width, INT32_MAX);
   if (dtype != PGEE_F32 && dtype != PGEE_U8 && dtype != PGEE_S32)
     return fail(PGEE_ARGUMENT, "a buffer of type %d, expected F32, U8 or I32", dtype);
-  TRY(grow((void **)&p->buffers, p->buffer_count, &p->buffer_room, sizeof *p->buffers));
+  TRY(ARRAY_RESERVE(&p->buffers, 1));
   const int64_t shape[2] = {0, width};
   pgee_tensor *t;
   TRY(tensor_over(&t, dtype, width > 0 ? 2 : 1, shape, NULL, NULL));
   t->rows = rows;
   if (dtype == PGEE_U8 && width > 0)
     t->stride = round_up(width, 64);
-  p->buffers[p->buffer_count++] = (plan_buffer){.t = t, .first = -1, .last = -1};
+  p->buffers.list[p->buffers.count++] = (plan_buffer){.t = t, .first = -1, .last = -1};
   *out = t;
   return PGEE_OK;
 }
 
 int64_t plan_find(const pgee_plan *p, const pgee_tensor *t) {
-  for (int64_t i = p->buffer_count - 1; i >= 0; i--)
-    if (p->buffers[i].t == t)
+  for (int64_t i = p->buffers.count - 1; i >= 0; i--)
+    if (p->buffers.list[i].t == t)
       return i;
   return -1;
 }
@@ -116,7 +103,7 @@ static int check_buffers(const pgee_plan *p, const operator_entry *o, const void
       return fail(PGEE_ARGUMENT, "%s is a buffer of another plan", f->name);
     if (i < 0 && f->kind == FIELD_WRITE)
       return fail(PGEE_ARGUMENT, "%s is a tensor of its own, expected a buffer of the plan", f->name);
-    if (i >= 0 && f->kind != FIELD_WRITE && p->buffers[i].first < 0)
+    if (i >= 0 && f->kind != FIELD_WRITE && p->buffers.list[i].first < 0)
       return fail(PGEE_ARGUMENT, "%s is read before any step has written it", f->name);
   }
   return PGEE_OK;
@@ -127,23 +114,23 @@ static void touch_buffers(pgee_plan *p, const operator_entry *o, const void *arg
     int64_t i = operator_field_is_tensor(f) ? plan_find(p, operator_field_get(args, f)) : -1;
     if (i < 0)
       continue;
-    if (p->buffers[i].first < 0)
-      p->buffers[i].first = p->step_count;
-    p->buffers[i].last = p->step_count;
+    if (p->buffers.list[i].first < 0)
+      p->buffers.list[i].first = p->steps.count;
+    p->buffers.list[i].last = p->steps.count;
   }
 }
 
 static int push(pgee_plan *p, int op, const operator_entry *o, const void *args) {
   TRY(check_buffers(p, o, args));
   TRY(operator_check(o, args));
-  TRY(grow((void **)&p->steps, p->step_count, &p->step_room, sizeof *p->steps));
+  TRY(ARRAY_RESERVE(&p->steps, 1));
   void *copy = mem_new((int64_t)o->args_bytes);
   if (!copy)
     return PGEE_MEMORY;
   memcpy(copy, args, o->args_bytes);
   hold_weights(o, copy, 1);
   touch_buffers(p, o, copy);
-  p->steps[p->step_count++] = (plan_step){op, o, copy};
+  p->steps.list[p->steps.count++] = (plan_step){op, o, copy};
   return PGEE_OK;
 }
 
@@ -165,21 +152,21 @@ int pgee_plan_seal(pgee_plan *p, const pgee_tensor *const *outputs, int count) {
     NEED(outputs);
   for (int i = 0; i < count; i++) {
     int64_t at = plan_find(p, outputs[i]);
-    if (at < 0 || p->buffers[at].first < 0)
+    if (at < 0 || p->buffers.list[at].first < 0)
       return fail(PGEE_ARGUMENT, "output %d (counted from 1) is %s", i + 1,
                   at < 0 ? "no buffer of the plan" : "written by no step");
   }
   for (int i = 0; i < count; i++) {
-    plan_buffer *b = &p->buffers[plan_find(p, outputs[i])];
+    plan_buffer *b = &p->buffers.list[plan_find(p, outputs[i])];
     b->output = 1;
-    b->last = p->step_count;
+    b->last = p->steps.count;
   }
   p->sealed = 1;
   return PGEE_OK;
 }
 
-int64_t pgee_plan_steps(const pgee_plan *p) { return p ? p->step_count : 0; }
-int pgee_plan_op(const pgee_plan *p, int64_t i) { return p && i >= 0 && i < p->step_count ? p->steps[i].op : -1; }
+int64_t pgee_plan_steps(const pgee_plan *p) { return p ? p->steps.count : 0; }
+int pgee_plan_op(const pgee_plan *p, int64_t i) { return p && i >= 0 && i < p->steps.count ? p->steps.list[i].op : -1; }
 
 /* ---- Layout ------------------------------------------------------------------------------------------------------- */
 
@@ -206,7 +193,7 @@ static int64_t lowest_place(const pgee_plan *p, int64_t i, const int64_t *order,
     moved = 0;
     for (int64_t j = 0; j < placed; j++) {
       int64_t other = order[j], end = offsets[other] + sizes[other];
-      if (alive_together(&p->buffers[i], &p->buffers[other]) && at < end && offsets[other] < at + sizes[i]) {
+      if (alive_together(&p->buffers.list[i], &p->buffers.list[other]) && at < end && offsets[other] < at + sizes[i]) {
         at = end;
         moved = 1;
       }
@@ -227,14 +214,14 @@ static void sort_by_size(int64_t *order, const int64_t *sizes, int64_t count) {
 
 static int place(const pgee_plan *p, const plan_capacity *room, int64_t *offsets, int64_t *sizes, int64_t *order,
                  int64_t *bytes) {
-  for (int64_t i = 0; i < p->buffer_count; i++)
-    TRY(buffer_bytes(p->buffers[i].t, room, &sizes[i]));
-  sort_by_size(order, sizes, p->buffer_count);
+  for (int64_t i = 0; i < p->buffers.count; i++)
+    TRY(buffer_bytes(p->buffers.list[i].t, room, &sizes[i]));
+  sort_by_size(order, sizes, p->buffers.count);
   *bytes = 0;
-  for (int64_t j = 0; j < p->buffer_count; j++) {
+  for (int64_t j = 0; j < p->buffers.count; j++) {
     int64_t i = order[j];
-    offsets[i] = p->buffers[i].first < 0 ? 0 : lowest_place(p, i, order, j, offsets, sizes);
-    if (p->buffers[i].first >= 0 && offsets[i] + sizes[i] > *bytes)
+    offsets[i] = p->buffers.list[i].first < 0 ? 0 : lowest_place(p, i, order, j, offsets, sizes);
+    if (p->buffers.list[i].first >= 0 && offsets[i] + sizes[i] > *bytes)
       *bytes = offsets[i] + sizes[i];
     if (*bytes > INT64_MAX / 4)
       return too_large();
@@ -243,18 +230,18 @@ static int place(const pgee_plan *p, const plan_capacity *room, int64_t *offsets
 }
 
 int plan_layout(const pgee_plan *p, const plan_capacity *room, int64_t *offsets, int64_t *bytes) {
-  int64_t *sizes = mem_array(2 * p->buffer_count, sizeof *sizes);
+  int64_t *sizes = mem_array(2 * p->buffers.count, sizeof *sizes);
   if (!sizes)
     return PGEE_MEMORY;
-  int status = place(p, room, offsets, sizes, sizes + p->buffer_count, bytes);
+  int status = place(p, room, offsets, sizes, sizes + p->buffers.count, bytes);
   mem_free(sizes);
   return status;
 }
 
 int plan_scratch(const pgee_plan *p, const plan_capacity *room, int64_t *bytes) {
   *bytes = 0;
-  for (int64_t i = 0; i < p->step_count; i++) {
-    const plan_step *s = &p->steps[i];
+  for (int64_t i = 0; i < p->steps.count; i++) {
+    const plan_step *s = &p->steps.list[i];
     int64_t wanted = s->o->scratch ? s->o->scratch(s->args, room->T, room->S) : 0;
     if (wanted > INT64_MAX / 1024)
       return too_large();
@@ -267,10 +254,10 @@ int plan_scratch(const pgee_plan *p, const plan_capacity *room, int64_t *bytes) 
 /* ---- Batches ------------------------------------------------------------------------------------------------------ */
 
 int plan_check_batch(const pgee_plan *p, const pgee_batch *batch, int64_t S) {
-  for (int64_t i = 0; i < p->step_count; i++) {
-    const operator_entry *o = p->steps[i].o;
+  for (int64_t i = 0; i < p->steps.count; i++) {
+    const operator_entry *o = p->steps.list[i].o;
     if (o->check_batch)
-      TRY(operator_named(o, o->check_batch(p->steps[i].args, batch, S)));
+      TRY(operator_named(o, o->check_batch(p->steps.list[i].args, batch, S)));
   }
   return PGEE_OK;
 }
@@ -288,9 +275,9 @@ int pgee_plan_work(const pgee_plan *p, const pgee_batch *batch, int threads, int
     context c = context_of(batch, t, threads);
     c.k = kernels_for(isa);
     multiply_adds[t] = 0;
-    for (int64_t i = 0; i < p->step_count; i++)
-      if (p->steps[i].o->work && batch->T > 0)
-        multiply_adds[t] += p->steps[i].o->work(p->steps[i].args, &c);
+    for (int64_t i = 0; i < p->steps.count; i++)
+      if (p->steps.list[i].o->work && batch->T > 0)
+        multiply_adds[t] += p->steps.list[i].o->work(p->steps.list[i].args, &c);
   }
   return PGEE_OK;
 }

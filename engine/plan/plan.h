@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "engine/base/array.h"
 #include "engine/ops/operator.h"
 
 typedef struct plan_step {
@@ -25,10 +26,8 @@ typedef struct plan_buffer {
 
 struct pgee_plan {
   _Atomic int64_t refs;
-  plan_step *steps;
-  int64_t step_count, step_room;
-  plan_buffer *buffers;
-  int64_t buffer_count, buffer_room;
+  ARRAY(plan_step) steps;
+  ARRAY(plan_buffer) buffers;
   int sealed;
 };
 

@@ -36,9 +36,9 @@ typedef struct layout {
 } layout;
 
 static int64_t args_bytes(const pgee_plan *p) {
-  int64_t bytes = p->step_count * (int64_t)sizeof(void *);
-  for (int64_t i = 0; i < p->step_count; i++)
-    bytes += round_up((int64_t)p->steps[i].o->args_bytes, 16);
+  int64_t bytes = p->steps.count * (int64_t)sizeof(void *);
+  for (int64_t i = 0; i < p->steps.count; i++)
+    bytes += round_up((int64_t)p->steps.list[i].o->args_bytes, 16);
   return bytes;
 }
 
@@ -47,7 +47,7 @@ static int lay_out(layout *l, const pgee_plan *p, const plan_capacity *room, int
   TRY(plan_layout(p, room, l->offsets, &buffers));
   TRY(plan_scratch(p, room, &l->scratch_bytes));
   l->tensors = round_up((int64_t)sizeof(pgee_workspace), 64);
-  l->args = round_up(l->tensors + p->buffer_count * (int64_t)sizeof(pgee_tensor), 64);
+  l->args = round_up(l->tensors + p->buffers.count * (int64_t)sizeof(pgee_tensor), 64);
   l->buffers = round_up(l->args + args_bytes(p), 64);
   l->scratch = l->buffers + buffers;
   if (__builtin_mul_overflow(l->scratch_bytes, threads, &all_scratch) ||
@@ -72,7 +72,7 @@ static int with_layout(int (*use)(const layout *l, void *to, const pgee_plan *p,
   int threads;
   TRY(check_capacity(p, room));
   TRY(pgee_threads(&threads));
-  layout l = {.offsets = mem_array(p->buffer_count, sizeof *l.offsets)};
+  layout l = {.offsets = mem_array(p->buffers.count, sizeof *l.offsets)};
   if (!l.offsets)
     return PGEE_MEMORY;
   int status = lay_out(&l, p, room, threads);
@@ -99,9 +99,9 @@ int pgee_plan_bytes(const pgee_plan *p, int64_t T, int64_t B, int64_t S, int64_t
 }
 
 static void bind_tensors(pgee_workspace *w, const layout *l, char *block) {
-  for (int64_t i = 0; i < w->plan->buffer_count; i++) {
+  for (int64_t i = 0; i < w->plan->buffers.count; i++) {
     pgee_tensor *t = &w->tensors[i];
-    *t = *w->plan->buffers[i].t;
+    *t = *w->plan->buffers.list[i].t;
     t->data = block + l->buffers + l->offsets[i];
     t->base = w->memory;
   }
@@ -109,8 +109,8 @@ static void bind_tensors(pgee_workspace *w, const layout *l, char *block) {
 
 /* Copies the steps' args with the workspace's tensors in place of the plan's buffers. */
 static void bind_args(pgee_workspace *w, char *at) {
-  for (int64_t i = 0; i < w->plan->step_count; i++) {
-    const plan_step *s = &w->plan->steps[i];
+  for (int64_t i = 0; i < w->plan->steps.count; i++) {
+    const plan_step *s = &w->plan->steps.list[i];
     w->args[i] = at;
     memcpy(at, s->args, s->o->args_bytes);
     for (const operator_field *f = s->o->fields; f->kind; f++) {
@@ -135,7 +135,7 @@ static int make(const layout *l, void *to, const pgee_plan *p, int threads) {
   w->args = (void **)(block + l->args);
   w->scratch = block + l->scratch;
   bind_tensors(w, l, block);
-  bind_args(w, block + l->args + p->step_count * (int64_t)sizeof(void *));
+  bind_args(w, block + l->args + p->steps.count * (int64_t)sizeof(void *));
   *(pgee_workspace **)to = w;
   return PGEE_OK;
 }
@@ -158,12 +158,12 @@ void pgee_workspace_free(pgee_workspace *w) {
 }
 
 int64_t pgee_workspace_bytes(const pgee_workspace *w) { return w ? all_bytes(w->memory->shape[0]) : 0; }
-int64_t pgee_workspace_steps(const pgee_workspace *w) { return w ? w->plan->step_count : 0; }
+int64_t pgee_workspace_steps(const pgee_workspace *w) { return w ? w->plan->steps.count : 0; }
 
 int pgee_workspace_output(pgee_tensor **out, const pgee_workspace *w, const pgee_tensor *buffer_of_plan) {
   NEED(out, w, buffer_of_plan);
   int64_t i = plan_find(w->plan, buffer_of_plan);
-  if (i < 0 || !w->plan->buffers[i].output)
+  if (i < 0 || !w->plan->buffers.list[i].output)
     return fail(PGEE_ARGUMENT, "the tensor asked for is no output of the plan");
   pgee_tensor *view;
   TRY(pgee_tensor_rows(&view, &w->tensors[i], 0, w->tensors[i].shape[0]));
@@ -182,8 +182,8 @@ typedef struct run {
 
 /* The weights that this thread reads in the first step after number `after` that has weights. */
 static weight_span weights_after(const pgee_workspace *w, const context *c, int64_t after) {
-  for (int64_t i = after + 1; i < w->plan->step_count; i++) {
-    const operator_entry *o = w->plan->steps[i].o;
+  for (int64_t i = after + 1; i < w->plan->steps.count; i++) {
+    const operator_entry *o = w->plan->steps.list[i].o;
     if (o->weights)
       return o->weights(w->args[i], c);
   }
@@ -194,8 +194,8 @@ static weight_span weights_after(const pgee_workspace *w, const context *c, int6
  * in the cache. At most what a small second-level cache can spare. */
 static int64_t prefetch_distance(const pgee_workspace *w, const context *c) {
   int64_t distance = 0;
-  for (int64_t i = 0; i < w->plan->step_count; i++) {
-    const operator_entry *o = w->plan->steps[i].o;
+  for (int64_t i = 0; i < w->plan->steps.count; i++) {
+    const operator_entry *o = w->plan->steps.list[i].o;
     int64_t piece = o->weights ? o->weights(w->args[i], c).piece : 0;
     distance = piece > distance ? piece : distance;
   }
@@ -225,8 +225,8 @@ static void run_steps(void *work, const context *common) {
   context c = *common;
   double began = r->seconds ? pgee_seconds() : 0;
   prefetch_first(r->w, &c);
-  for (c.step = 0; c.step < p->step_count; c.step++) {
-    const operator_entry *o = p->steps[c.step].o;
+  for (c.step = 0; c.step < p->steps.count; c.step++) {
+    const operator_entry *o = p->steps.list[c.step].o;
     if (o->weights)
       c.next_weights = weights_after(r->w, &c, c.step);
     o->run(r->w->args[c.step], &c);
@@ -234,9 +234,9 @@ static void run_steps(void *work, const context *common) {
       *r->broken = c.step;
       return;
     }
-    int last = c.step + 1 == p->step_count;
+    int last = c.step + 1 == p->steps.count;
     if (c.thread == 0 && !last && pgee_interrupted())
-      phase_fail(&c, PGEE_INTERRUPTED, "interrupted after step %lld of %lld", (long long)c.step + 1, (long long)p->step_count);
+      phase_fail(&c, PGEE_INTERRUPTED, "interrupted after step %lld of %lld", (long long)c.step + 1, (long long)p->steps.count);
     if (!last || r->seconds)
       team_barrier(&c);
     if (phase_failed(&c))
@@ -265,7 +265,7 @@ static int check_batch(const pgee_workspace *w, const pgee_batch *batch) {
 }
 
 static void set_rows(pgee_workspace *w, const pgee_batch *batch) {
-  for (int64_t i = 0; i < w->plan->buffer_count; i++)
+  for (int64_t i = 0; i < w->plan->buffers.count; i++)
     w->tensors[i].shape[0] = operator_rows_in(&w->tensors[i], batch->T, batch->B, batch->R);
 }
 
@@ -278,7 +278,7 @@ static int run_paced(pgee_workspace *w, const pgee_batch *batch, double *seconds
   double began = pgee_seconds();
   TRY(team_run(run_steps, &(run){w, seconds, NULL}, threads, batch, w->scratch, w->scratch_bytes));
   if (!seconds)
-    pace_took(p, most, pgee_seconds() - began, w->plan->step_count, batch->T);
+    pace_took(p, most, pgee_seconds() - began, w->plan->steps.count, batch->T);
   return PGEE_OK;
 }
 
@@ -290,7 +290,7 @@ int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *s
   set_rows(w, batch);
   if (batch->T > 0)
     return run_paced(w, batch, seconds);
-  for (int64_t i = 0; seconds && i < w->plan->step_count; i++)
+  for (int64_t i = 0; seconds && i < w->plan->steps.count; i++)
     seconds[i] = 0;
   return PGEE_OK;
 }

@@ -287,7 +287,7 @@ static int put_added(image_writer *w, const pgee_tokenizer_definition *d, const 
   added_texts a = {0};
   run r = {0};
   TRY(image_finish(w));
-  TRY(image_open(&t.image, w->bytes, w->size));
+  TRY(image_open(&t.image, w->bytes.list, w->bytes.count));
   int status = steps_open(&t, &t.normalizers, 0, o->step_counts[0]);
   if (status == PGEE_OK)
     status = fill_added(&a, &t, d, v, &r);
@@ -313,7 +313,7 @@ static int32_t count_names(const names *n) {
 static int look_up(image_writer *w, const pgee_tokenizer_definition *d, tokenizer_options *o) {
   pgee_tokenizer t = {0};
   TRY(image_finish(w));
-  TRY(image_open(&t.image, w->bytes, w->size));
+  TRY(image_open(&t.image, w->bytes.list, w->bytes.count));
   TRY(names_open(&t.names, &t.image));
   o->size = count_names(&t.names);
   for (int i = 0; i < 5; i++) {
@@ -355,9 +355,9 @@ int pgee_tokenizer_new(pgee_tokenizer **out, const pgee_tokenizer_definition *de
   pgee_tensor *tensor = NULL;
   int status = write_image(&w, definition);
   if (status == PGEE_OK)
-    status = pgee_tensor_new(&tensor, PGEE_U8, 1, &w.size);
+    status = pgee_tensor_new(&tensor, PGEE_U8, 1, &w.bytes.count);
   if (status == PGEE_OK)
-    memcpy(tensor->data, w.bytes, (size_t)w.size);
+    memcpy(tensor->data, w.bytes.list, (size_t)w.bytes.count);
   image_writer_free(&w);
   return status == PGEE_OK ? tokenizer_open(out, tensor) : status;
 }

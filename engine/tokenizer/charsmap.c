@@ -209,7 +209,7 @@ int charsmap_build(image_writer *w, const char *blob, int64_t bytes) {
   char *second = image_new(w, IMAGE_CHARSMAP_1, ALONE_BYTES + m.string_bytes);
   if (!second)
     return PGEE_MEMORY;
-  m.units = (const uint32_t *)(const void *)(w->bytes + w->places[IMAGE_CHARSMAP][0]);
+  m.units = (const uint32_t *)(const void *)(w->bytes.list + w->places[IMAGE_CHARSMAP][0]);
   find_alone(&m, (uint64_t *)(void *)second);
   memcpy(second + ALONE_BYTES, m.strings, (size_t)m.string_bytes);
   return PGEE_OK;

@@ -2,59 +2,39 @@
  * joined, without decoders by spaces. */
 #include <string.h>
 
-#include "engine/base/memory.h"
+#include "engine/base/array.h"
 #include "engine/base/numbers.h"
 #include "engine/base/status.h"
 #include "tokenizer.h"
 #include "unicode.h"
 
-enum { FIRST_BYTES = 1024, FIRST_TEXTS = 256 };
 static const char REPLACEMENT[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
 /* Text i is bytes[ends[i - 1]] to bytes[ends[i] - 1]. What is put behind the last end becomes one by texts_end. */
 typedef struct texts {
-  char *bytes;
-  int64_t *ends;
-  int64_t length, capacity, count, end_capacity;
+  ARRAY(char) bytes;
+  ARRAY(int64_t) ends;
 } texts;
 
 static void texts_free(texts *t) {
-  mem_free(t->bytes);
-  mem_free(t->ends);
+  ARRAY_FREE(&t->bytes);
+  ARRAY_FREE(&t->ends);
 }
 
 static int texts_put(texts *t, const char *bytes, int64_t count) {
-  if (t->length + count > t->capacity) {
-    int64_t capacity = 2 * (t->length + count) > FIRST_BYTES ? 2 * (t->length + count) : FIRST_BYTES;
-    char *block = mem_resize(t->bytes, capacity);
-    if (!block)
-      return PGEE_MEMORY;
-    t->bytes = block;
-    t->capacity = capacity;
-  }
+  TRY(ARRAY_RESERVE(&t->bytes, count));
   if (count > 0)
-    memcpy(t->bytes + t->length, bytes, (size_t)count);
-  t->length += count;
+    memcpy(t->bytes.list + t->bytes.count, bytes, (size_t)count);
+  t->bytes.count += count;
   return PGEE_OK;
 }
 
-static int texts_end(texts *t) {
-  if (t->count == t->end_capacity) {
-    int64_t capacity = t->end_capacity ? 2 * t->end_capacity : FIRST_TEXTS;
-    int64_t *ends = mem_resize(t->ends, capacity * (int64_t)sizeof *ends);
-    if (!ends)
-      return PGEE_MEMORY;
-    t->ends = ends;
-    t->end_capacity = capacity;
-  }
-  t->ends[t->count++] = t->length;
-  return PGEE_OK;
-}
+static int texts_end(texts *t) { return ARRAY_PUSH(&t->ends, t->bytes.count); }
 
 static const char *text_of(const texts *t, int64_t i, int64_t *bytes) {
-  int64_t begin = i > 0 ? t->ends[i - 1] : 0;
-  *bytes = t->ends[i] - begin;
-  return *bytes > 0 ? t->bytes + begin : "";
+  int64_t begin = i > 0 ? t->ends.list[i - 1] : 0;
+  *bytes = t->ends.list[i] - begin;
+  return *bytes > 0 ? t->bytes.list + begin : "";
 }
 
 /* ---- Decoders that see a text alone ---------------------------------------------------------------------------------------- */
@@ -94,13 +74,13 @@ static int clean_up(texts *out, int64_t begin) {
   int status = PGEE_OK;
   for (size_t i = 0; status == PGEE_OK && i < sizeof REPAIRS / sizeof *REPAIRS; i++) {
     size_t length = strlen(REPAIRS[i][0]);
-    if (!memmem(out->bytes + begin, (size_t)(out->length - begin), REPAIRS[i][0], length))
+    if (!memmem(out->bytes.list + begin, (size_t)(out->bytes.count - begin), REPAIRS[i][0], length))
       continue;
-    copy.length = 0;
-    status = texts_put(&copy, out->bytes + begin, out->length - begin);
-    out->length = begin;
+    copy.bytes.count = 0;
+    status = texts_put(&copy, out->bytes.list + begin, out->bytes.count - begin);
+    out->bytes.count = begin;
     if (status == PGEE_OK)
-      status = replace_all(out, copy.bytes, copy.length, REPAIRS[i][0], (int64_t)length, REPAIRS[i][1],
+      status = replace_all(out, copy.bytes.list, copy.bytes.count, REPAIRS[i][0], (int64_t)length, REPAIRS[i][1],
                            (int64_t)strlen(REPAIRS[i][1]));
   }
   texts_free(&copy);
@@ -108,14 +88,14 @@ static int clean_up(texts *out, int64_t begin) {
 }
 
 static int decode_wordpiece(texts *out, const char *text, int64_t bytes, const step *s, int first) {
-  int64_t begin = out->length;
+  int64_t begin = out->bytes.count;
   if (!first && bytes >= s->text_bytes && memcmp(text, s->text, (size_t)s->text_bytes) == 0) {
     text += s->text_bytes;
     bytes -= s->text_bytes;
   } else if (!first)
     TRY(texts_put(out, " ", 1));
   TRY(texts_put(out, text, bytes));
-  return s->a && out->length > begin ? clean_up(out, begin) : PGEE_OK;
+  return s->a && out->bytes.count > begin ? clean_up(out, begin) : PGEE_OK;
 }
 
 static int decode_metaspace(texts *out, const char *text, int64_t bytes, const step *s, int first) {
@@ -147,10 +127,10 @@ static int strip(texts *out, const char *text, int64_t bytes, const step *s) {
 }
 
 static int decode_each(texts *out, const texts *in, const step *s) {
-  for (int64_t i = 0; i < in->count; i++) {
+  for (int64_t i = 0; i < in->ends.count; i++) {
     int64_t bytes;
     const char *text = text_of(in, i, &bytes);
-    int last = i + 1 == in->count;
+    int last = i + 1 == in->ends.count;
     switch (s->kind) {
     case PGEE_STEP_DECODE_WORDPIECE: TRY(decode_wordpiece(out, text, bytes, s, i == 0)); break;
     case PGEE_STEP_METASPACE: TRY(decode_metaspace(out, text, bytes, s, i == 0)); break;
@@ -194,13 +174,13 @@ static int put_repaired(texts *out, const char *text, int64_t bytes) {
 
 /* A text all of whose characters stand for bytes is these bytes; another is as it is. */
 static int put_bytes_of(texts *out, const char *text, int64_t bytes) {
-  int64_t begin = out->length;
+  int64_t begin = out->bytes.count;
   for (int64_t i = 0, size; i < bytes; i += size) {
     uint32_t c;
     size = utf8_decode(text + i, bytes - i, &c);
     int byte = byte_of_character(c);
     if (byte < 0) {
-      out->length = begin;
+      out->bytes.count = begin;
       return texts_put(out, text, bytes);
     }
     char one = (char)byte;
@@ -212,13 +192,13 @@ static int put_bytes_of(texts *out, const char *text, int64_t bytes) {
 static int decode_byte_level(texts *out, const texts *in) {
   texts raw = {0};
   int status = PGEE_OK;
-  for (int64_t i = 0; status == PGEE_OK && i < in->count; i++) {
+  for (int64_t i = 0; status == PGEE_OK && i < in->ends.count; i++) {
     int64_t bytes;
     const char *text = text_of(in, i, &bytes);
     status = put_bytes_of(&raw, text, bytes);
   }
   if (status == PGEE_OK)
-    status = put_repaired(out, raw.bytes, raw.length);
+    status = put_repaired(out, raw.bytes.list, raw.bytes.count);
   texts_free(&raw);
   return status == PGEE_OK ? texts_end(out) : status;
 }
@@ -250,13 +230,13 @@ static int named_byte(const char *text, int64_t bytes) {
 
 /* The bytes behind the last end: one text if they are characters, else a U+FFFD for each. */
 static int end_bytes(texts *out, int64_t *count) {
-  int64_t n = *count, begin = out->length - n;
+  int64_t n = *count, begin = out->bytes.count - n;
   *count = 0;
   if (n == 0)
     return PGEE_OK;
-  if (is_utf8(out->bytes + begin, n))
+  if (is_utf8(out->bytes.list + begin, n))
     return texts_end(out);
-  out->length = begin;
+  out->bytes.count = begin;
   for (int64_t i = 0; i < n; i++) {
     TRY(texts_put(out, REPLACEMENT, 3));
     TRY(texts_end(out));
@@ -266,7 +246,7 @@ static int end_bytes(texts *out, int64_t *count) {
 
 static int decode_bytes(texts *out, const texts *in) {
   int64_t waiting = 0;
-  for (int64_t i = 0; i < in->count; i++) {
+  for (int64_t i = 0; i < in->ends.count; i++) {
     int64_t bytes;
     const char *text = text_of(in, i, &bytes);
     int byte = named_byte(text, bytes);
@@ -289,7 +269,7 @@ static int decode_step(texts *out, const texts *in, const step *s) {
   switch (s->kind) {
   case PGEE_STEP_BYTE_LEVEL: return decode_byte_level(out, in);
   case PGEE_STEP_BYTE_FALLBACK: return decode_bytes(out, in);
-  case PGEE_STEP_DECODE_FUSE: TRY(texts_put(out, in->bytes, in->length)); return texts_end(out);
+  case PGEE_STEP_DECODE_FUSE: TRY(texts_put(out, in->bytes.list, in->bytes.count)); return texts_end(out);
   }
   return decode_each(out, in, s);
 }
@@ -303,7 +283,7 @@ static int take_pieces(texts *out, const pgee_tokenizer *t, const int32_t *ids, 
       return fail(PGEE_ARGUMENT, "id %lld is %d, which the vocabulary does not have", (long long)i + 1, ids[i]);
     if (is_special && !special)
       continue;
-    if (out->count > 0 && t->decoders.count == 0)
+    if (out->ends.count > 0 && t->decoders.count == 0)
       TRY(texts_put(out, " ", 1));
     TRY(texts_put(out, text, bytes));
     TRY(texts_end(out));
@@ -321,16 +301,16 @@ int pgee_tokenizer_decode(const pgee_tokenizer *t, const int32_t *ids, int64_t c
   texts in = {0}, next = {0};
   int status = take_pieces(&in, t, ids, count, special);
   for (int64_t i = 0; status == PGEE_OK && i < t->decoders.count; i++) {
-    next.length = next.count = 0;
+    next.bytes.count = next.ends.count = 0;
     status = decode_step(&next, &in, &t->decoders.list[i]);
     texts swap = in;
     in = next;
     next = swap;
   }
   if (status == PGEE_OK) {
-    *bytes = in.length;
-    if (least(in.length, capacity) > 0)
-      memcpy(out, in.bytes, (size_t)least(in.length, capacity));
+    *bytes = in.bytes.count;
+    if (least(in.bytes.count, capacity) > 0)
+      memcpy(out, in.bytes.list, (size_t)least(in.bytes.count, capacity));
   }
   texts_free(&in);
   texts_free(&next);

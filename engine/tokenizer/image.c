@@ -58,34 +58,27 @@ const void *image_section(const image *m, int section, int64_t *bytes) {
 /* ---- Writing --------------------------------------------------------------------------------------------------------------- */
 
 void image_writer_free(image_writer *w) {
-  mem_free(w->bytes);
+  ARRAY_FREE(&w->bytes);
   *w = (image_writer){0};
 }
 
 /* `bytes` more at the end, padded to 64; the block is zeroed. */
 static int extend(image_writer *w, int64_t bytes) {
-  int64_t size = w->size + (bytes + ALIGN - 1) / ALIGN * ALIGN;
-  if (size > w->capacity) {
-    int64_t capacity = size > 2 * w->capacity ? size : 2 * w->capacity;
-    char *block = mem_resize(w->bytes, capacity);
-    if (!block)
-      return PGEE_MEMORY;
-    w->bytes = block;
-    w->capacity = capacity;
-  }
-  w->size = size;
+  int64_t padded = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+  TRY(ARRAY_RESERVE(&w->bytes, padded));
+  w->bytes.count += padded;
   return PGEE_OK;
 }
 
 void *image_new(image_writer *w, int section, int64_t bytes) {
-  if (w->size == 0 && extend(w, sizeof(head)) != PGEE_OK)
+  if (w->bytes.count == 0 && extend(w, sizeof(head)) != PGEE_OK)
     return NULL;
-  int64_t at = w->size;
+  int64_t at = w->bytes.count;
   if (extend(w, bytes) != PGEE_OK)
     return NULL;
   w->places[section][0] = at;
   w->places[section][1] = bytes;
-  return w->bytes + at;
+  return w->bytes.list + at;
 }
 
 int image_put(image_writer *w, int section, const void *data, int64_t bytes) {
@@ -98,13 +91,13 @@ int image_put(image_writer *w, int section, const void *data, int64_t bytes) {
 }
 
 int image_finish(image_writer *w) {
-  if (w->size == 0)
+  if (w->bytes.count == 0)
     TRY(extend(w, sizeof(head)));
-  head h = {.version = VERSION, .sections = IMAGE_SECTIONS, .size = (uint64_t)w->size};
+  head h = {.version = VERSION, .sections = IMAGE_SECTIONS, .size = (uint64_t)w->bytes.count};
   memcpy(h.magic, MAGIC, sizeof MAGIC);
   for (int i = 0; i < IMAGE_SECTIONS; i++)
     for (int j = 0; j < 2; j++)
       h.places[i][j] = (uint64_t)w->places[i][j];
-  memcpy(w->bytes, &h, sizeof h);
+  memcpy(w->bytes.list, &h, sizeof h);
   return PGEE_OK;
 }

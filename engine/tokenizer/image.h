@@ -9,6 +9,8 @@
 #define PERIGEE_IMAGE_H
 #include <stdint.h>
 
+#include "engine/base/array.h"
+
 enum {
   IMAGE_OPTIONS,    /* tokenizer_options */
   IMAGE_TEXTS,      /* the texts of all pieces and added tokens */
@@ -50,8 +52,7 @@ const void *image_section(const image *m, int section, int64_t *bytes);
 
 /* Collects sections. Begin with zeros. */
 typedef struct image_writer {
-  char *bytes;
-  int64_t size, capacity;
+  ARRAY(char) bytes;
   int64_t places[IMAGE_SECTIONS][2]; /* offset, bytes */
 } image_writer;
 
@@ -61,7 +62,7 @@ void image_writer_free(image_writer *w);
 void *image_new(image_writer *w, int section, int64_t bytes);
 /* The same, filled with a copy. */
 int image_put(image_writer *w, int section, const void *data, int64_t bytes);
-/* Writes the head. The block is w->bytes, w->size, a multiple of 64, and still the writer's. */
+/* Writes the head. The image is w->bytes, whose count is a multiple of 64. It still belongs to the writer. */
 int image_finish(image_writer *w);
 
 #endif

@@ -4,23 +4,6 @@
 #include "engine/base/memory.h"
 #include "engine/base/status.h"
 
-enum { FIRST_PIECES = 64 };
-
-void pieces_free(pieces *p) {
-  mem_free(p->list);
-  *p = (pieces){0};
-}
-
-int pieces_grow(pieces *p) {
-  int64_t capacity = p->capacity ? p->capacity * 2 : FIRST_PIECES;
-  piece *list = mem_resize(p->list, capacity * (int64_t)sizeof *list);
-  if (!list)
-    return PGEE_MEMORY;
-  p->list = list;
-  p->capacity = capacity;
-  return PGEE_OK;
-}
-
 void scratch_free(scratch *s) {
   mem_free(s->block);
   *s = (scratch){0};

@@ -10,6 +10,7 @@
 #define PERIGEE_MODEL_H
 #include <stdint.h>
 
+#include "engine/base/array.h"
 #include "image.h"
 
 /* A vocabulary as it is given: piece i is bytes[ends[i - 1]] to bytes[ends[i] - 1] and has id ids[i], or i where ids is NULL. */
@@ -26,22 +27,10 @@ typedef struct piece {
 } piece;
 
 /* Begin with zeros. */
-typedef struct pieces {
-  piece *list;
-  int64_t count, capacity;
-} pieces;
-
-void pieces_free(pieces *p);
-int pieces_grow(pieces *p);
+typedef ARRAY(piece) pieces;
 
 static inline int pieces_put(pieces *p, int32_t id, int64_t begin, int64_t end) {
-  if (p->count == p->capacity) {
-    int status = pieces_grow(p);
-    if (status)
-      return status;
-  }
-  p->list[p->count++] = (piece){id, (int32_t)begin, (int32_t)end};
-  return 0;
+  return ARRAY_PUSH(p, (piece){id, (int32_t)begin, (int32_t)end});
 }
 
 /* Memory that lasts for one call of encode, used again for every word. Begin with zeros. */

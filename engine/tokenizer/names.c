@@ -77,11 +77,11 @@ static int put_places(image_writer *w, const piece_list *v, const added_name *ad
 static int put_renamed(image_writer *w, const piece_list *v, const added_name *added, int64_t added_count) {
   int64_t renamed = 0, places_at = w->places[IMAGE_PLACES][0];
   for (int64_t i = 0; i < added_count; i++)
-    renamed += (((const name_place *)(w->bytes + places_at))[added[i].id].length & NAME_RENAMED) != 0;
+    renamed += (((const name_place *)(w->bytes.list + places_at))[added[i].id].length & NAME_RENAMED) != 0;
   name_change *out = image_new(w, IMAGE_RENAMED, renamed * (int64_t)sizeof *out);
   if (!out)
     return PGEE_MEMORY;
-  const name_place *places = (const name_place *)(w->bytes + places_at);
+  const name_place *places = (const name_place *)(w->bytes.list + places_at);
   uint32_t at = (uint32_t)begin_at(v, v->count);
   for (int64_t i = 0; i < added_count; at += (uint32_t)added[i++].bytes)
     if (places[added[i].id].length & NAME_RENAMED)
@@ -113,7 +113,7 @@ static int put_slots(image_writer *w, const piece_list *v) {
     repeated |= out[slot] != 0;
     out[slot] = (int32_t)i + 1;
   }
-  name_place *places = (name_place *)(w->bytes + w->places[IMAGE_PLACES][0]);
+  name_place *places = (name_place *)(w->bytes.list + w->places[IMAGE_PLACES][0]);
   for (int64_t i = 0; repeated && i < v->count; i++) /* decoding leaves out by the text: equal pieces are special together */
     places[id_at(v, i)].length |= places[id_at(v, out[slot_for(out, bits, v, i)] - 1)].length & NAME_SPECIAL;
   for (int64_t slot = 0; slot < (int64_t)1 << bits; slot++)

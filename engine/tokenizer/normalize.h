@@ -19,8 +19,9 @@ typedef struct bert_options {
   int32_t lowercase;
 } bert_options;
 
-/* UTF-8 bytes and, for each, its character's kind (UNICODE_WHITE, UNICODE_PUNCT or 0) and span. It lies in itself until it
- * outgrows that, so it cannot be copied. */
+/* UTF-8 bytes and, for each, its character's kind (UNICODE_WHITE, UNICODE_PUNCT or 0) and span. They lie in `first` until they
+ * outgrow it, because most chunks of text fit there and then need no allocation (ARRAY of array.h always allocates). So the struct
+ * cannot be copied. */
 typedef struct normalized {
   span *spans;
   char *bytes;

@@ -24,7 +24,7 @@ static const unicode_decomposition *compatible(uint32_t c) {
 
 static int put_parts(edits *e, const uint32_t *parts, int count) {
   for (int i = 0; i < count; i++)
-    TRY(edits_put(e, parts[i], i > 0));
+    TRY(ARRAY_PUSH(e, (edit){parts[i], i > 0}));
   return PGEE_OK;
 }
 
@@ -39,7 +39,7 @@ static int decompose(edits *e, uint32_t c, int compat) {
     const unicode_decomposition *d = compatible(c);
     return put_parts(e, unicode_parts + d->parts, d->count);
   }
-  return r->count ? put_parts(e, unicode_parts + r->parts, r->count) : edits_put(e, c, 0);
+  return r->count ? put_parts(e, unicode_parts + r->parts, r->count) : ARRAY_PUSH(e, (edit){c, 0});
 }
 
 /* A stable counting sort: a text may be one long run of marks. */

@@ -8,21 +8,10 @@
 #include "tokenizer.h"
 #include "unicode.h"
 
-enum { FIRST_SPLITS = 64 };
-
 int splits_put(splits *s, int64_t begin, int64_t end, int32_t id) {
   if (begin >= end)
     return PGEE_OK;
-  if (s->count == s->capacity) {
-    int64_t capacity = s->capacity ? s->capacity * 2 : FIRST_SPLITS;
-    split *list = mem_resize(s->list, capacity * (int64_t)sizeof *list);
-    if (!list)
-      return PGEE_MEMORY;
-    s->list = list;
-    s->capacity = capacity;
-  }
-  s->list[s->count++] = (split){(int32_t)begin, (int32_t)end, id};
-  return PGEE_OK;
+  return ARRAY_PUSH(s, (split){(int32_t)begin, (int32_t)end, id});
 }
 
 /* ---- Behaviors ------------------------------------------------------------------------------------------------------------- */

@@ -7,35 +7,22 @@
 #include "engine/base/status.h"
 #include "unicode.h"
 
-enum { FIRST_CAPACITY = 512, FIRST_EDITS = 256 };
-
 void spanned_free(spanned *t) {
   mem_free(t->spans);
+  mem_free(t->bytes);
   *t = (spanned){0};
 }
 
-/* | spans | bytes | */
 int spanned_reserve(spanned *t, int64_t more) {
   if (t->length + more > MAX_SPANNED_BYTES)
     return fail(PGEE_ARGUMENT, "the text has more than %d bytes when it is normalized: cut it into several texts",
                 MAX_SPANNED_BYTES);
   if (t->length + more <= t->capacity)
     return PGEE_OK;
-  int64_t capacity = t->capacity ? t->capacity * 2 : FIRST_CAPACITY;
-  if (capacity < t->length + more)
-    capacity = t->length + more;
-  span *spans = mem_array(capacity, sizeof(span) + 1);
-  if (!spans)
-    return PGEE_MEMORY;
-  char *bytes = (char *)(spans + capacity);
-  if (t->length > 0) {
-    memcpy(spans, t->spans, (size_t)t->length * sizeof(span));
-    memcpy(bytes, t->bytes, (size_t)t->length);
-  }
-  mem_free(t->spans);
-  t->spans = spans;
-  t->bytes = bytes;
-  t->capacity = capacity;
+  int64_t spans = t->capacity, bytes = t->capacity;
+  TRY(array_grow(&t->spans, &spans, t->length + more, sizeof *t->spans));
+  TRY(array_grow(&t->bytes, &bytes, t->length + more, sizeof *t->bytes));
+  t->capacity = spans < bytes ? spans : bytes;
   return PGEE_OK;
 }
 
@@ -58,24 +45,6 @@ int spanned_keep(spanned *t, const spanned *in, int64_t begin, int64_t end) {
 }
 
 /* ---- Edits ----------------------------------------------------------------------------------------------------------------- */
-
-void edits_free(edits *e) {
-  mem_free(e->list);
-  *e = (edits){0};
-}
-
-int edits_put(edits *e, uint32_t c, int32_t change) {
-  if (e->count == e->capacity) {
-    int64_t capacity = e->capacity ? e->capacity * 2 : FIRST_EDITS;
-    edit *list = mem_resize(e->list, capacity * (int64_t)sizeof *list);
-    if (!list)
-      return PGEE_MEMORY;
-    e->list = list;
-    e->capacity = capacity;
-  }
-  e->list[e->count++] = (edit){c, change};
-  return PGEE_OK;
-}
 
 /* Where the character after the one at `at` begins. */
 static int64_t after(const spanned *in, int64_t at, int64_t end) {

@@ -10,6 +10,8 @@
 #define PERIGEE_SPANNED_H
 #include <stdint.h>
 
+#include "engine/base/array.h"
+
 typedef struct span {
   int32_t begin, end;
 } span;
@@ -40,13 +42,8 @@ typedef struct edit {
 } edit;
 
 /* Begin with zeros. */
-typedef struct edits {
-  edit *list;
-  int64_t count, capacity;
-} edits;
+typedef ARRAY(edit) edits;
 
-void edits_free(edits *e);
-int edits_put(edits *e, uint32_t c, int32_t change);
 /* Appends to `out` what the edits make of in[begin] to in[end - 1], of which the first `dropped` bytes are gone before the first
  * edit. What is put in before everything has the span of the byte before `begin`, or (origin, origin) where that is 0. */
 int spanned_edit(spanned *out, const spanned *in, int64_t begin, int64_t end, int64_t dropped, const edits *e);

@@ -93,10 +93,7 @@ typedef struct split {
   int32_t id;         /* of an added token; -1: to be cut by the model */
 } split;
 
-typedef struct splits {
-  split *list;
-  int64_t count, capacity;
-} splits;
+typedef ARRAY(split) splits;
 
 typedef struct run {
   spanned texts[3]; /* what goes in, what comes out; a text between */

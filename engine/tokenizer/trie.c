@@ -29,43 +29,29 @@ static int grow_edges(trie_builder *b) {
   return PGEE_OK;
 }
 
-static int grow_values(trie_builder *b) {
-  int32_t *values = mem_resize(b->values, (int64_t)b->room * 2 * (int64_t)sizeof *values);
-  if (!values)
-    return PGEE_MEMORY;
-  b->values = values;
-  b->room *= 2;
-  return PGEE_OK;
-}
-
 int trie_new(trie_builder *b) {
-  *b = (trie_builder){.bits = FIRST_BITS, .nodes = 1, .room = FIRST_ROOM};
+  *b = (trie_builder){.bits = FIRST_BITS};
   b->edges = mem_array((int64_t)1 << b->bits, sizeof *b->edges);
-  b->values = b->edges ? mem_array(b->room, sizeof *b->values) : NULL;
-  if (!b->values) {
-    trie_free(b);
-    return PGEE_MEMORY;
-  }
-  b->values[TRIE_ROOT] = -1;
-  return PGEE_OK;
+  if (b->edges && ARRAY_PUSH(&b->values, -1) == PGEE_OK) /* the root */
+    return PGEE_OK;
+  trie_free(b);
+  return PGEE_MEMORY;
 }
 
 void trie_free(trie_builder *b) {
   mem_free(b->edges);
-  mem_free(b->values);
+  ARRAY_FREE(&b->values);
   *b = (trie_builder){0};
 }
 
 static int add_node(trie_builder *b, uint32_t parent, uint8_t byte) {
-  if (b->nodes == TRIE_MAX_NODES)
+  if (b->values.count == TRIE_MAX_NODES)
     return fail(PGEE_UNSUPPORTED, "the vocabulary has more than %d different beginnings of pieces", TRIE_MAX_NODES);
-  if (b->nodes == b->room)
-    TRY(grow_values(b));
-  if ((uint64_t)b->nodes * 2 > (uint64_t)1 << b->bits)
+  TRY(ARRAY_RESERVE(&b->values, 1));
+  if (b->values.count * 2 > (int64_t)1 << b->bits)
     TRY(grow_edges(b));
-  place(b, (uint64_t)(parent << 8 | byte) << 32 | b->nodes);
-  b->values[b->nodes++] = -1;
-  return PGEE_OK;
+  place(b, (uint64_t)(parent << 8 | byte) << 32 | (uint32_t)b->values.count);
+  return ARRAY_PUSH(&b->values, -1);
 }
 
 int trie_insert(trie_builder *b, const char *s, int64_t bytes, int32_t value) {
@@ -75,25 +61,28 @@ int trie_insert(trie_builder *b, const char *s, int64_t bytes, int32_t value) {
     uint32_t next = trie_next(&t, node, (uint8_t)s[i]);
     if (next == TRIE_ROOT) {
       TRY(add_node(b, node, (uint8_t)s[i]));
-      next = b->nodes - 1;
+      next = (uint32_t)b->values.count - 1;
     }
     node = next;
   }
-  b->values[node] = value;
+  b->values.list[node] = value;
   return PGEE_OK;
 }
 
-trie trie_of(const trie_builder *b) { return (trie){b->edges, b->values, b->bits, b->room - 1}; }
+trie trie_of(const trie_builder *b) { return (trie){b->edges, b->values.list, b->bits, UINT32_MAX}; }
 
 /* ---- In an image ----------------------------------------------------------------------------------------------------------- */
 
 int trie_write(const trie_builder *b, image_writer *w, int edges, int values) {
   TRY(image_put(w, edges, b->edges, ((int64_t)1 << b->bits) * (int64_t)sizeof *b->edges));
-  int32_t *out = image_new(w, values, (int64_t)b->room * (int64_t)sizeof *out);
+  int64_t room = FIRST_ROOM; /* a power of two: a walk masks the number of a node */
+  while (room < b->values.count)
+    room *= 2;
+  int32_t *out = image_new(w, values, room * (int64_t)sizeof *out);
   if (!out)
     return PGEE_MEMORY;
-  for (uint32_t i = 0; i < b->room; i++)
-    out[i] = i < b->nodes ? b->values[i] : -1;
+  for (int64_t i = 0; i < room; i++)
+    out[i] = i < b->values.count ? b->values.list[i] : -1;
   return PGEE_OK;
 }
 

@@ -19,10 +19,9 @@ typedef struct trie {
 enum { TRIE_ROOT = 0, TRIE_MAX_NODES = 1 << 24 };
 
 typedef struct trie_builder {
-  uint64_t *edges;
-  int32_t *values;
+  uint64_t *edges; /* [1 << bits] */
   int bits;
-  uint32_t nodes, room;
+  ARRAY(int32_t) values; /* of each node */
 } trie_builder;
 
 /* An empty one. */

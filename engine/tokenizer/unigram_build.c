@@ -34,10 +34,9 @@ typedef struct place {
 typedef struct builder {
   const piece_list *vocabulary;
   key *keys; /* [2 * count], the second half for sorting */
-  unigram_unit *units;
-  place *places;
-  range *ranges; /* still to be done */
-  int64_t unit_count, unit_room, range_count, range_room;
+  ARRAY(unigram_unit) units;
+  ARRAY(place) places; /* one for each unit */
+  ARRAY(range) ranges; /* nodes that have no children yet */
 } builder;
 
 /* ---- Sorted pieces --------------------------------------------------------------------------------------------------------- */
@@ -86,78 +85,56 @@ static const key *sort(const piece_list *v, key *keys, key *other) {
 /* ---- Places ---------------------------------------------------------------------------------------------------------------- */
 
 static void take(builder *b, uint32_t unit) {
-  place *p = b->places + unit;
-  b->places[p->before].next = p->next;
-  b->places[p->next].before = p->before;
+  place *p = b->places.list + unit;
+  b->places.list[p->before].next = p->next;
+  b->places.list[p->next].before = p->before;
   p->taken = 1;
 }
 
 /* Another 256 units at the end of the list of free ones. An empty unit's label is met from a base that nobody has: see fits. */
 static int add_block(builder *b) {
-  if (b->unit_count + BLOCK > UNIGRAM_MAX_UNITS)
+  if (b->units.count + BLOCK > UNIGRAM_MAX_UNITS)
     return fail(PGEE_UNSUPPORTED, "the vocabulary's pieces need more than %d nodes", UNIGRAM_MAX_UNITS);
-  if (b->unit_count + BLOCK > b->unit_room) {
-    int64_t room = b->unit_room ? b->unit_room * 2 : 16 * BLOCK;
-    unigram_unit *units = mem_resize(b->units, room * (int64_t)sizeof *units);
-    if (!units)
-      return PGEE_MEMORY;
-    b->units = units;
-    place *places = mem_resize(b->places, room * (int64_t)sizeof *places);
-    if (!places)
-      return PGEE_MEMORY;
-    b->places = places;
-    b->unit_room = room;
-  }
-  for (int64_t i = b->unit_count; i < b->unit_count + BLOCK; i++) {
-    b->units[i] = (unigram_unit){(uint32_t)(i % BLOCK) ^ 1, -1};
+  TRY(ARRAY_RESERVE(&b->units, BLOCK));
+  TRY(ARRAY_RESERVE(&b->places, BLOCK));
+  for (int64_t i = b->units.count; i < b->units.count + BLOCK; i++) {
+    b->units.list[i] = (unigram_unit){(uint32_t)(i % BLOCK) ^ 1, -1};
     if (i == 0)
       continue;
-    b->places[i] = (place){.next = 0, .before = b->places[0].before};
-    b->places[b->places[0].before].next = (int32_t)i;
-    b->places[0].before = (int32_t)i;
+    b->places.list[i] = (place){.next = 0, .before = b->places.list[0].before};
+    b->places.list[b->places.list[0].before].next = (int32_t)i;
+    b->places.list[0].before = (int32_t)i;
   }
-  int64_t closed = b->unit_count - OPEN_BLOCKS * BLOCK;
+  int64_t closed = b->units.count - OPEN_BLOCKS * BLOCK;
   for (int64_t i = closed; i >= 0 && i < closed + BLOCK; i++)
-    if (i > 0 && !b->places[i].taken)
+    if (i > 0 && !b->places.list[i].taken)
       take(b, (uint32_t)i);
-  b->unit_count += BLOCK;
+  b->units.count += BLOCK;
+  b->places.count += BLOCK;
   return PGEE_OK;
 }
 
 /* Base 0 is that of nodes without children, and the second of each block leads to its empty units. */
 static int fits(const builder *b, uint32_t base, const uint8_t *bytes, int count) {
-  if (base == 0 || base % BLOCK == 1 || b->places[base].is_base)
+  if (base == 0 || base % BLOCK == 1 || b->places.list[base].is_base)
     return 0;
   for (int i = 0; i < count; i++)
-    if ((base ^ bytes[i]) == 0 || b->places[base ^ bytes[i]].taken)
+    if ((base ^ bytes[i]) == 0 || b->places.list[base ^ bytes[i]].taken)
       return 0;
   return 1;
 }
 
 static int find_base(builder *b, const uint8_t *bytes, int count, uint32_t *base) {
-  for (int32_t p = b->places[0].next; p != 0; p = b->places[p].next) {
+  for (int32_t p = b->places.list[0].next; p != 0; p = b->places.list[p].next) {
     *base = (uint32_t)p ^ bytes[0];
     if (fits(b, *base, bytes, count))
       return PGEE_OK;
   }
-  *base = (uint32_t)b->unit_count + 2;
+  *base = (uint32_t)b->units.count + 2;
   return add_block(b);
 }
 
 /* ---- Nodes ----------------------------------------------------------------------------------------------------------------- */
-
-static int push(builder *b, range r) {
-  if (b->range_count == b->range_room) {
-    int64_t room = b->range_room ? b->range_room * 2 : 1024;
-    range *ranges = mem_resize(b->ranges, room * (int64_t)sizeof *ranges);
-    if (!ranges)
-      return PGEE_MEMORY;
-    b->ranges = ranges;
-    b->range_room = room;
-  }
-  b->ranges[b->range_count++] = r;
-  return PGEE_OK;
-}
 
 static uint8_t byte_at(const builder *b, const key *k, int32_t depth) {
   int64_t bytes;
@@ -170,7 +147,7 @@ static int add_node(builder *b, const key *keys, range r) {
   int64_t begins[257], length;
   int count = 0;
   for (; r.begin < r.end && (text_of(b->vocabulary, keys[r.begin].piece, &length), length == r.depth); r.begin++)
-    b->units[r.unit].id = r.depth > 0 ? keys[r.begin].piece : -1; /* an empty piece is never met */
+    b->units.list[r.unit].id = r.depth > 0 ? keys[r.begin].piece : -1; /* an empty piece is never met */
   for (int64_t i = r.begin; i < r.end; i++) {
     uint8_t byte = byte_at(b, keys + i, r.depth);
     if (count == 0 || byte != bytes[count - 1]) {
@@ -183,13 +160,13 @@ static int add_node(builder *b, const key *keys, range r) {
   begins[count] = r.end;
   uint32_t base;
   TRY(find_base(b, bytes, count, &base));
-  b->places[base].is_base = 1;
-  b->units[r.unit].base_label |= base << 8;
+  b->places.list[base].is_base = 1;
+  b->units.list[r.unit].base_label |= base << 8;
   for (int i = count - 1; i >= 0; i--) {
     uint32_t unit = base ^ bytes[i];
     take(b, unit);
-    b->units[unit].base_label = bytes[i];
-    TRY(push(b, (range){begins[i], begins[i + 1], unit, r.depth + 1}));
+    b->units.list[unit].base_label = bytes[i];
+    TRY(ARRAY_PUSH(&b->ranges, (range){begins[i], begins[i + 1], unit, r.depth + 1}));
   }
   return PGEE_OK;
 }
@@ -203,9 +180,9 @@ static int add_nodes(builder *b) {
     b->keys[i] = key_of(v, i);
   const key *keys = sort(v, b->keys, b->keys + v->count);
   TRY(add_block(b));
-  TRY(push(b, (range){0, v->count, 0, 0}));
-  while (b->range_count > 0)
-    TRY(add_node(b, keys, b->ranges[--b->range_count]));
+  TRY(ARRAY_PUSH(&b->ranges, (range){0, v->count, 0, 0}));
+  while (b->ranges.count > 0)
+    TRY(add_node(b, keys, b->ranges.list[--b->ranges.count]));
   return PGEE_OK;
 }
 
@@ -250,12 +227,12 @@ int unigram_build(image_writer *w, const piece_list *vocabulary, const double *s
   if (status == PGEE_OK)
     status = put_head(w, vocabulary, scores, unk, byte_fallback);
   if (status == PGEE_OK)
-    status = image_put(w, IMAGE_UNIGRAM_1, b.units, b.unit_count * (int64_t)sizeof *b.units);
+    status = image_put(w, IMAGE_UNIGRAM_1, b.units.list, b.units.count * (int64_t)sizeof *b.units.list);
   if (status == PGEE_OK)
     status = image_put(w, IMAGE_UNIGRAM_2, scores, vocabulary->count * (int64_t)sizeof *scores);
   mem_free(b.keys);
-  mem_free(b.units);
-  mem_free(b.places);
-  mem_free(b.ranges);
+  ARRAY_FREE(&b.units);
+  ARRAY_FREE(&b.places);
+  ARRAY_FREE(&b.ranges);
   return status;
 }

@@ -11,9 +11,9 @@ void run_free(run *r) {
   for (int i = 0; i < 3; i++)
     spanned_free(&r->texts[i]);
   for (int i = 0; i < 2; i++)
-    mem_free(r->splits[i].list);
-  edits_free(&r->edits);
-  pieces_free(&r->pieces);
+    ARRAY_FREE(&r->splits[i]);
+  ARRAY_FREE(&r->edits);
+  ARRAY_FREE(&r->pieces);
   scratch_free(&r->room);
 }
 

@@ -41,11 +41,11 @@ int64_t spec_graphemes(int64_t *ends, const char *text, int64_t bytes) {
 static int finish(char **out, int64_t *size, image_writer *w, int status) {
   if (status == PGEE_OK)
     status = image_finish(w);
-  char *copy = status == PGEE_OK ? mem_new(w->size) : NULL;
+  char *copy = status == PGEE_OK ? mem_new(w->bytes.count) : NULL;
   if (copy) {
-    memcpy(copy, w->bytes, (size_t)w->size);
+    memcpy(copy, w->bytes.list, (size_t)w->bytes.count);
     *out = copy;
-    *size = w->size;
+    *size = w->bytes.count;
   } else if (status == PGEE_OK) {
     status = PGEE_MEMORY;
   }
@@ -113,6 +113,6 @@ int64_t spec_unigram_run(const char *bytes, int64_t size, const char *word, int6
   if (status == PGEE_OK && copied > 0)
     memcpy(out, found.list, (size_t)copied * sizeof(piece));
   scratch_free(&room);
-  pieces_free(&found);
+  ARRAY_FREE(&found);
   return status == PGEE_OK ? count : -1 - status;
 }
