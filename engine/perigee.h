@@ -508,9 +508,9 @@ typedef struct pgee_embed_args {
  * off by up to 4e-5, for results that will be quantized; where GELU's result is only stored in 8 bits they stand in for it. */
 enum { PGEE_IDENTITY = 0, PGEE_GELU = 1, PGEE_GELU_TANH = 2, PGEE_RELU = 3, PGEE_TANH = 4, PGEE_QUICK_GELU = 5, PGEE_SILU = 6 };
 enum { PGEE_GELU_ROUNDED = 7, PGEE_GELU_TANH_ROUNDED = 8 };
-/* Who multiplies. PGEE_AUTO: our kernel for the ISA in force. PGEE_ONEDNN: oneDNN, where it has a kernel for the part of the
+/* Who multiplies. PGEE_NATIVE: our kernel for the ISA in force. PGEE_ONEDNN: oneDNN, where it has a kernel for the part of the
  * shape that a thread takes, else ours; refused if pgee_onednn_check refuses it, or for FP32 if there is no oneDNN. */
-enum { PGEE_AUTO = 0, PGEE_ONEDNN = 1 };
+enum { PGEE_NATIVE = 0, PGEE_ONEDNN = 1 };
 
 /* y = activation(x W^T + bias) + residual. INT8 weights take U8 x: y = fma(float(acc), scale[n], bias[n]) with
  * acc = sum (x - zero) w, or fma(float(acc) * row_scale[t], scale[n], bias[n]). F32 weights take F32 x. */
@@ -524,7 +524,7 @@ typedef struct pgee_linear_args {
   const pgee_tensor *row_zero;
   int activation;
   const pgee_tensor *residual; /* F32 [rows][N] or NULL */
-  int kernel;                  /* PGEE_AUTO or PGEE_ONEDNN */
+  int kernel;                  /* PGEE_NATIVE or PGEE_ONEDNN */
   pgee_tensor *y;              /* out F32 [rows][N] or NULL if quantized */
   pgee_quantizer quantize;     /* static only: requantizes each tile */
 } pgee_linear_args;

@@ -3,7 +3,7 @@
 --
 --   luajit recipes/evaluate.lua FOLDER classify dev.tsv --calibration train.tsv       (--help says all)
 --   luajit recipes/evaluate.lua FOLDER qa xquad.en.json --calibration squad.json --limit 200
---   luajit recipes/evaluate.lua FOLDER ner dev.conll --activations f32,static --settings '{ alpha = 0.8, observer = "mse" }'
+--   luajit recipes/evaluate.lua FOLDER ner dev.conll --activations f32,static --settings '{ alpha = 0.8, range = "mse" }'
 --   luajit recipes/evaluate.lua FOLDER retrieval cranfield --query-prompt query --document-prompt 'passage: '
 --   luajit recipes/evaluate.lua model.int8.safetensors pairs dev.jsonl          an artifact, by itself
 local here = arg[0]:match "^(.*)/[^/]*$" or "."

@@ -27,7 +27,7 @@ local SIGINT, SIGTERM = 2, 15
 
 -- With --resume, models run on the native kernels alone, in FP32, too, because they give the same bits each time.
 local function open(args)
-  local path, kernel = args.model or loading.demo(), args.resume and "auto" or nil
+  local path, kernel = args.model or loading.demo(), args.resume and "native" or nil
   arguments.check_model(args, path)
   if not loading.is_folder(path) then
     return perigee.open(path, { kernel = kernel })

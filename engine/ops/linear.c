@@ -54,8 +54,8 @@ static int check(const void *args) {
     TRY(expect_vector(a->bias, "bias", N));
   if (a->activation < PGEE_IDENTITY || a->activation > PGEE_GELU_TANH_ROUNDED)
     return fail(PGEE_ARGUMENT, "activation is %d, expected PGEE_IDENTITY to PGEE_GELU_TANH_ROUNDED", a->activation);
-  if (a->kernel != PGEE_AUTO && a->kernel != PGEE_ONEDNN)
-    return fail(PGEE_ARGUMENT, "kernel is %d, expected PGEE_AUTO or PGEE_ONEDNN", a->kernel);
+  if (a->kernel != PGEE_NATIVE && a->kernel != PGEE_ONEDNN)
+    return fail(PGEE_ARGUMENT, "kernel is %d, expected PGEE_NATIVE or PGEE_ONEDNN", a->kernel);
   if (a->kernel == PGEE_ONEDNN)
     TRY(check_onednn(a->w));
   if (a->residual)

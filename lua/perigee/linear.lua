@@ -56,7 +56,7 @@ end
 --   residual    F32 [rows][N], added after the activation
 --   quantize    how an F32 x becomes u8 for s8 weights, as quant.quantize takes it. Default: dynamic, per token, symmetric
 --   requantize  { scale =, zero =, symmetric =, smooth = (F32 [N]) }: the result is quantized by this static scale
---   kernel      "auto" (default): the kernel of the ISA in force. "onednn"
+--   kernel      "native" (default): the kernel of the ISA in force. "onednn"
 -- Returns F32 [rows][N], or a quantized tensor if requantize is given.
 local function call(_, x, w, given)
   given = options.check(given, known, "linear")
@@ -84,7 +84,7 @@ end
 
 local name = ffi.new("char[128]")
 
---- What multiplies, in words: "avx512vnni 6x64". w: a packed weight; rows: how many x would have; kernel: "auto" or "onednn".
+--- What multiplies, in words: "avx512vnni 6x64". w: a packed weight; rows: how many x would have; kernel: "native" or "onednn".
 function M.kernel(w, rows, kernel)
   packed.handle(w, "kernel: w")
   if rows == nil then

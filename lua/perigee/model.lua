@@ -92,16 +92,16 @@ end
 -- What multiplies in FP32: oneDNN if it is there.
 local function kernel_of(given)
   if given ~= nil then
-    options.choice(given, { auto = true, onednn = true }, "load: kernel")
+    options.choice(given, { native = true, onednn = true }, "load: kernel")
   end
-  if given == "auto" then
+  if given == "native" then
     return given -- without a look for oneDNN, which loads it
   end
   local there, reason = cpu.onednn()
   if given == "onednn" and not there then
     error("load: kernel is onednn, which cannot be used: " .. reason, 0)
   end
-  return given or there and "onednn" or "auto"
+  return given or there and "onednn" or "native"
 end
 
 -- Whether the folder has a tokenizer.

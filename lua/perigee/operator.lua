@@ -22,7 +22,7 @@ local ACTIVATIONS = {
   quick_gelu = C.PGEE_QUICK_GELU, silu = C.PGEE_SILU, gelu_rounded = C.PGEE_GELU_ROUNDED,
   gelu_tanh_rounded = C.PGEE_GELU_TANH_ROUNDED,
 }
-local KERNELS = { auto = C.PGEE_AUTO, onednn = C.PGEE_ONEDNN }
+local KERNELS = { native = C.PGEE_NATIVE, onednn = C.PGEE_ONEDNN }
 local MODES = { static = C.PGEE_STATIC, token = C.PGEE_DYNAMIC_TOKEN, sequence = C.PGEE_DYNAMIC_SEQUENCE }
 local POOLS = {
   first = C.PGEE_POOL_FIRST, mean = C.PGEE_POOL_MEAN, max = C.PGEE_POOL_MAX, mean_sqrt = C.PGEE_POOL_MEAN_SQRT,

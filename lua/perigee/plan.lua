@@ -174,7 +174,7 @@ function Plan.buffer(p, dtype, rows, width)
 end
 
 --- p:linear { x = ..., ... }, p:norm { ... } and so on: appends one operator. Fields are those of pgee_linear_args and so on in
--- perigee.h; what is an enum there has a name here: activation = "gelu", kernel = "auto", mode = "mean",
+-- perigee.h; what is an enum there has a name here: activation = "gelu", kernel = "native", mode = "mean",
 -- quantize = { mode = "static", ... }. Returns the plan.
 for _, name in pairs(operator.names) do
   Plan[name] = function(p, given)

@@ -1,6 +1,6 @@
 --- Figures: the tables of lua/README.md that say how good settings are and what a change of them costs, measured anew.
 --
---   luajit spec/bench/figures.lua [attention] [changes] [call] [sample] [observers] [outliers]   (`make figures`)
+--   luajit spec/bench/figures.lua [attention] [changes] [call] [sample] [ranges] [outliers]   (`make figures`)
 --
 -- Without arguments all of them. Those of fine-tuned checkpoints need the data sets and the checkpoints of ../shared. Only what
 -- `changes` and `call` print depends on the machine.
@@ -238,10 +238,10 @@ function figures.sample()
   release(all, model)
 end
 
----- Observers ---------------------------------------------------------------------------------------------------------
+---- Range methods -----------------------------------------------------------------------------------------------------
 
-function figures.observers()
-  print "Observers, static, 128 texts: dB of the output, and the mean over the sites in brackets"
+function figures.ranges()
+  print "Range methods, static, 128 texts: dB of the output, and the mean over the sites in brackets"
   for _, row in ipairs {
     { "all-MiniLM-L6-v2", 0.75 }, { "all-MiniLM-L6-v2", false }, { "all-MiniLM-L6-v2", 0.75, true }, { "minilm-sst2", 0.75 },
     { "minilm-sst2", false }, { "minilm-stsb", 0.75 }, { "minilm-stsb", false },
@@ -250,7 +250,7 @@ function figures.observers()
     local stats = model:calibrate(perigee.lines(TEXTS), { samples = 128, progress = false })
     local cells = { row[1] .. (row[3] and ", symmetric" or ""), tostring(row[2] or "off") }
     for _, name in ipairs { "minmax", "percentile", "mse" } do
-      local output, sites = with(model, { stats = stats, observer = name, alpha = row[2], symmetric = row[3] }, function(q)
+      local output, sites = with(model, { stats = stats, range = name, alpha = row[2], symmetric = row[3] }, function(q)
         return q:sqnr(), q:sqnr "*"
       end)
       local sum, count = 0, 0
@@ -280,7 +280,7 @@ function figures.outliers()
   end
 end
 
-local ALL = { "attention", "changes", "call", "sample", "observers", "outliers" }
+local ALL = { "attention", "changes", "call", "sample", "ranges", "outliers" }
 
 for _, name in ipairs(#arg > 0 and arg or ALL) do
   if not figures[name] then

@@ -72,7 +72,7 @@ describe("Companion files", function()
 
   for _, case in ipairs(cases) do
     it(("give the answers of %s: %s"):format(case.from, case.name), function()
-      local model = perigee.load(folder_of(case), { kernel = "auto" })
+      local model = perigee.load(folder_of(case), { kernel = "native" })
       if case.limit ~= cjson.null then
         assert.equal(math.min(case.limit, model.positions), model.limit)
       end
@@ -83,7 +83,7 @@ describe("Companion files", function()
 
   it("have the same answers from an artifact", function()
     for _, case in ipairs(cases) do
-      local model = perigee.load(folder_of(case), { kernel = "auto" })
+      local model = perigee.load(folder_of(case), { kernel = "native" })
       local path = os.tmpname()
       model:save(path)
       model:release()

@@ -23,7 +23,7 @@ end
 for folder in io.lines() do
   local line = { ignored = "" }
   local ok, failure = pcall(function()
-    local model = perigee.load(folder, { kernel = "auto" })
+    local model = perigee.load(folder, { kernel = "native" })
     line.answer = answer_of(model, cjson.decode(models.read(folder .. "/texts.json")))
     line.ignored = tostring(select(2, model:unused()))
     model:release()

@@ -30,7 +30,7 @@ exact.modes = {
   ["dynamic-attention"] = { activations = "dynamic", symmetric = true, per = "token", alpha = 0.5, attention = "int8" },
 }
 for _, mode in pairs(exact.modes) do
-  mode.weights, mode.observer = "row", "minmax"
+  mode.weights, mode.range = "row", "minmax"
 end
 exact.mode_names = {
   "static", "static-symmetric", "dynamic", "dynamic-asymmetric", "dynamic-sequence", "static-attention", "dynamic-attention",

@@ -192,7 +192,7 @@ describe("the kernel that is selected", function()
       local opened = exact.open(name)
       for _, mode in ipairs(exact.mode_names) do
         local q = exact.quantize(opened, mode)
-        for _, kernel in ipairs { "auto", "onednn" } do
+        for _, kernel in ipairs { "native", "onednn" } do
           local count = force(q, kernel)
           assert.is_true(count > 0 or kernel == "onednn")
           assert.equal(golden[("%s %s hidden"):format(name, mode)], exact.hidden(q, opened.inputs), kernel)
@@ -225,7 +225,7 @@ describe("the demo's checkpoint", function()
 
   it("has the golden bits whichever kernel is selected", function()
     local q = exact.quantize(opened, "static")
-    for _, kernel in ipairs { "auto", "onednn" } do
+    for _, kernel in ipairs { "native", "onednn" } do
       force(q, kernel)
       assert.equal(golden["minilm static hidden"], exact.hidden(q, opened.inputs), kernel)
     end

@@ -40,7 +40,7 @@ end
 local MODES = {
   first = "cls_token", mean = "mean_tokens", max = "max_tokens", mean_sqrt = "mean_sqrt_len_tokens", last = "lasttoken",
 }
-local KERNELS = { "auto", pgee.C.pgee_onednn_version() ~= nil and "onednn" or nil }
+local KERNELS = { "native", pgee.C.pgee_onednn_version() ~= nil and "onednn" or nil }
 
 for _, name in ipairs(models.small) do
   describe("the checkpoint " .. name, function()
@@ -80,7 +80,7 @@ for _, name in ipairs(models.small) do
     -- u8 at once, makes more such values: in static gelu-tanh every sequence has some.
     for _, activations in ipairs { "static", "dynamic" } do
       it("is quantized as a simulation of the formulas in PyTorch: " .. activations, function()
-        local own = perigee.load(models.path(name), { kernel = "auto" })
+        local own = perigee.load(models.path(name), { kernel = "native" })
         local stats = own:calibrate(golden.ids(sequences), { progress = false })
         local q = own:quantize { activations = activations, alpha = 0.5, attention = "f32", stats = stats }
         local hidden, batch = q:hidden(golden.ids(sequences))

@@ -49,7 +49,7 @@ end
 
 -- Calls f(model, given, options, row, what) with the FP32 model for each golden answer of a checkpoint.
 local function each(name, from, f)
-  local model = perigee.load(path(name), { kernel = "auto" })
+  local model = perigee.load(path(name), { kernel = "native" })
   local count = 0
   for i, row in ipairs(answers(name, from)) do
     f(model, row.given, row.options, row.answer, label(i, row))
@@ -94,7 +94,7 @@ describe("classify", function()
     local config = cjson.decode(models.read(path "cross" .. "/config.json"))
     for i, row in ipairs(answers("cross", "text-classification")) do
       config.problem_type = row.given.config.problem_type
-      local model = perigee.load(models.variant(path "cross", { ["config.json"] = cjson.encode(config) }), { kernel = "auto" })
+      local model = perigee.load(models.variant(path "cross", { ["config.json"] = cjson.encode(config) }), { kernel = "native" })
       local got = model:classify(row.given.text)
       assert.are.equal(row.answer[1].label, got.label, label(i, row))
       near(row.answer[1].score, got.score, label(i, row))
@@ -116,7 +116,7 @@ describe("zeroshot", function()
   end)
 
   it("answers a list as each text alone", function()
-    local model = perigee.load(path "nli", { kernel = "auto" })
+    local model = perigee.load(path "nli", { kernel = "native" })
     local texts, options = { "the water", "people look for the day" }, { labels = { "water", "day" } }
     local list, batch = model:zeroshot(texts, options)
     assert.are.equal(4, batch.n)
@@ -140,7 +140,7 @@ describe("rerank", function()
       for key, value in pairs(row.given.config) do
         changed[key] = value
       end
-      local model = perigee.load(models.variant(path "cross", { ["config.json"] = cjson.encode(changed) }), { kernel = "auto" })
+      local model = perigee.load(models.variant(path "cross", { ["config.json"] = cjson.encode(changed) }), { kernel = "native" })
       local got = model:rerank(row.given.query, row.given.documents, row.options)
       assert.are.equal(#row.answer, #got)
       for k, want in ipairs(row.answer) do
@@ -214,7 +214,7 @@ describe("fill_mask", function()
   end)
 
   it("puts a piece where its mask is: a word apart, a continuation to the word before", function()
-    local model = perigee.load(path "mlm", { kernel = "auto" })
+    local model = perigee.load(path "mlm", { kernel = "native" })
     local got = model:fill_mask("Look [MASK], [MASK]!", { best = 3, targets = { "water", "##ing", "day" } })
     for m, before in ipairs { "Look", "Look [MASK]," } do
       for _, item in ipairs(got[m]) do
@@ -228,7 +228,7 @@ describe("fill_mask", function()
       ["roberta-mlm"] = { ["Ġfirst"] = "Look first, and", ome = "Lookome, and" },
       ["xlmr-mlm"] = { ["▁each"] = "Look each, and", f = "Lookf, and" },
     } do
-      model = perigee.load(path(name), { kernel = "auto" })
+      model = perigee.load(path(name), { kernel = "native" })
       for piece, text in pairs(texts) do
         assert.are.equal(text, model:fill_mask("Look <mask>, and", { targets = { piece } })[1][1].text)
       end
@@ -251,7 +251,7 @@ describe("embed", function()
         pooling["pooling_mode_" .. key] = mode == row.given.mode
       end
       local folder = models.variant(path "sentence", { ["1_Pooling/config.json"] = cjson.encode(pooling) })
-      local model = perigee.load(folder, { kernel = "auto" })
+      local model = perigee.load(folder, { kernel = "native" })
       local lists, batch = model:embed(row.given.texts, {
         prompt = row.options.prompt, dimensions = row.options.dimensions, tables = true,
       })

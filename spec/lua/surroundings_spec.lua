@@ -135,9 +135,9 @@ END
       end
     end
     for _, odd in ipairs {
-      "", "[]", "null", '{"format":1,"machines":[[[1]]]}', '{"format":1,"machines":{"a":{"b":{"kernel":"auto"}}}}',
-      '{"format":1,"machines":{"a":{"b":{"kernel":"auto","gain":1e999}}}}', '{"format":1,"machines":{"a":null}}',
-      '{"format":1,"machines":"x"}', '{"format":[1],"machines":{}}', ("["):rep(5000), '{"format":1,"machines":[{}]}', "\255",
+      "", "[]", "null", '{"format":2,"machines":[[[1]]]}', '{"format":2,"machines":{"a":{"b":{"kernel":"native"}}}}',
+      '{"format":2,"machines":{"a":{"b":{"kernel":"native","gain":1e999}}}}', '{"format":2,"machines":{"a":null}}',
+      '{"format":2,"machines":"x"}', '{"format":[1],"machines":{}}', ("["):rep(5000), '{"format":2,"machines":[{}]}', "\255",
     } do
       local text, status = bash(script:format(("printf '%%s' '%s' > cache/select.json"):format(odd), "true"))
       assert.equal(0, status, text)

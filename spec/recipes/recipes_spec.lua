@@ -288,11 +288,11 @@ describe("recipes", function()
     local more = files.folder { ["\255.tsv"] = "x\tone text\nthird\tfourth\n" } .. "/\255.tsv"
     local text, status = run("evaluate", embedder, "embed", file, "--text", "1", "--pair", "2", "--label", "3",
       "--activations", "static,f32", "--calibration", more, "--calibration-text", "1", "--calibration-pair", "2",
-      "--settings", '{ observer = "mse" }', "--alpha", "off",
+      "--settings", '{ range = "mse" }', "--alpha", "off",
       "--json")
     assert.are.equal(0, status, text)
     local result = cjson.decode(text)
-    assert.matches('alpha = false.*observer = "mse"', result.runs[1].settings)
+    assert.matches('alpha = false.*range = "mse"', result.runs[1].settings)
     assert.matches("^2 of 2 inputs of [^,]*\239\191\189.tsv, without 2 that are judged by", result.calibration)
     assert.are.same({ "Spearman", cjson.null }, { result.runs[1].scores[1].metric, result.runs[1].scores[1].value })
   end)

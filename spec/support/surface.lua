@@ -20,9 +20,9 @@ local TASKS = "spec/golden/tasks/"
 function surface.world()
   local w = { tasks = {} }
   for _, name in ipairs { "nli", "cross", "qa", "ner", "mlm" } do
-    w.tasks[name] = perigee.load(TASKS .. name, { kernel = "auto" })
+    w.tasks[name] = perigee.load(TASKS .. name, { kernel = "native" })
   end
-  w.model = perigee.load(TASKS .. "sentence", { kernel = "auto" })
+  w.model = perigee.load(TASKS .. "sentence", { kernel = "native" })
   w.stats = w.model:calibrate({ "how many people", "all of the water" }, { progress = false })
   w.q = w.model:quantize { stats = w.stats }
   w.file = files.folder {} .. "/model.safetensors"
@@ -201,7 +201,7 @@ local function objects(try, w)
   try("quantized tensor:release", function() return { quant.quantize(matrix()) } end)
   try("linear()", function() return { perigee.linear, matrix(), weight, {} },
     { "bias", "activation", "residual", "quantize", "requantize", "kernel" } end)
-  try("linear.kernel", function() return { weight, 1, "auto" } end)
+  try("linear.kernel", function() return { weight, 1, "native" } end)
   try("safetensors.open", function() return { w.file, {} }, { "copy" } end)
   try("safetensors.write", function() return { files.write "", { a = vector() }, { key = "text" } } end)
   for _, name in ipairs { "bytes", "names" } do

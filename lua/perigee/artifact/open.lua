@@ -6,9 +6,8 @@
 -- What artifact/save.lua wrote is in the file: weights as they run, plans, tokenizer. So opening reads a header, and a plan is
 -- built when its task is first run. There are no FP32 weights: settings can be read, not changed.
 --
--- Formats. A file says which format it is of, a whole number that rises with every change that earlier libraries cannot read.
--- This library reads formats 1 and 2. Format 2 is for models that have layers after their pooling, or whose vectors are cut. A
--- newer format is an error that names it. CHANGELOG.md says when an older format is no longer read.
+-- Formats. A file states the number of its format. The library reads only the format that artifact/format.lua states; any other
+-- one is an error that says what to do.
 --
 -- Damage. Whenever a file is opened, the checksums of the header and of every tensor of at most 64 KiB are checked. The
 -- checksums of larger tensors are checked with { verify = true } or { copy = true }. Every field of the metadata is checked
@@ -16,15 +15,15 @@
 local build = require "perigee.artifact.plan"
 local Config = require "perigee.checkpoint.config"
 local Encoder = require "perigee.run.encoder"
+local format = require "perigee.artifact.format"
 local json = require "perigee.base.json"
 local metadata = require "perigee.artifact.metadata"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local safetensors = require "perigee.safetensors"
-local ffi = require "ffi"
 local raise, error = pgee.raise, pgee.error
 
-local artifact = { FORMAT = 2 }
+local artifact = {}
 
 local Artifact = Encoder.extend {}
 
@@ -179,7 +178,7 @@ end
 
 -- Settings are read like fields, as of a quantized model. Their module is loaded by whoever asks.
 local SETTINGS = {
-  activations = true, symmetric = true, per = true, weights = true, alpha = true, skip = true, attention = true, observer = true,
+  activations = true, symmetric = true, per = true, weights = true, alpha = true, skip = true, attention = true, range = true,
   pages = true, sites = true,
 }
 
@@ -211,20 +210,10 @@ end
 ---- Opening -----------------------------------------------------------------------------------------------------------
 
 local KNOWN = { verify = true, copy = true, max_tokens = true, budget = true, kernel = true }
-local KERNELS = { auto = true, onednn = true }
+local KERNELS = { native = true, onednn = true }
 
 local function flag(given, key)
   return options.boolean(given[key], "open: " .. key)
-end
-
-local function check_format(self)
-  local format = self.file:metadata "perigee.format"
-  if not format then
-    fail(self, "it is no artifact of Perigee; a checkpoint is opened by perigee.load with the path of its folder")
-  elseif not format:match "^[1-9]%d*$" or tonumber(format) > artifact.FORMAT then
-    fail(self, "it is of format %s, this library (%s) reads formats up to %d; it was written by %s", format,
-      ffi.string(pgee.C.pgee_version()), artifact.FORMAT, self.file:metadata "perigee.version" or "another version")
-  end
 end
 
 local function read_model(self)
@@ -260,7 +249,7 @@ local function open(path, given)
     kernel = given.kernel and options.choice(given.kernel, KERNELS, "open: kernel"),
   }
   self.model = self
-  check_format(self)
+  named(self, format.check, self.file)
   self.file:verify(not (verify or copy) and SMALL or nil)
   read_model(self)
   self.limit = options.integer(given.max_tokens, 2, self.positions, "open: max_tokens") or self.limit
@@ -272,7 +261,7 @@ end
 --   copy        reads the file into memory, and checks it: for files that others may write to or cut off while they are open.
 --               A file that is replaced by renaming another needs neither: what was opened goes on
 --   max_tokens, budget   as for perigee.load
---   kernel      of what is FP32: "auto", our own, whose bits are the same each time; by default oneDNN if the model that was
+--   kernel      of what is FP32: "native", our own, whose bits are the same each time; by default oneDNN if the model that was
 --               saved had it and it is there
 function artifact.open(path, given)
   local self = raise(open, path, given)

@@ -101,15 +101,15 @@ end
 
 -- The kernel that multiplies a step's weight. For an INT8 weight this is the kernel that select chose. If select chose none, it
 -- is the kernel that the artifact names. For an FP32 weight that can be "onednn", which is used only if oneDNN is loaded and
--- open was not given kernel = "auto".
+-- open was not given kernel = "native".
 local function kernel_of(artifact, args)
   local choices = artifact.choices and packed.is(args.w) and args.w.dtype == "s8" and artifact.choices.shapes
   local choice = choices and choices[("%d x %d"):format(args.w.N, args.w.K)]
   if choice then
     return choice.kernel
   end
-  local usable = args.kernel ~= "onednn" or artifact.kernel ~= "auto" and cpu.onednn() ~= nil
-  return usable and args.kernel or "auto"
+  local usable = args.kernel ~= "onednn" or artifact.kernel ~= "native" and cpu.onednn() ~= nil
+  return usable and args.kernel or "native"
 end
 
 ---- Building ----------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 -- in which tensors are named. They lie beside it, once each: packed weights as they run, scales, tables, norms. What else the
 -- metadata has, all of it JSON:
 --
---   perigee.format   the number that artifact/open.lua's policy is about
+--   perigee.format   the number of the format (artifact/format.lua)
 --   perigee.version  of the library that wrote it
 --   model            what answering needs to know: task, limit, positions, pooling, what config.json was checked to say
 --   config           config.json
@@ -12,6 +12,7 @@
 --   calibration      { texts, tokens, truncated, digest } of an INT8 model with statistics
 --
 -- The same model by the same settings gives the same bytes: kernels, which are chosen by timing, are left out.
+local format = require "perigee.artifact.format"
 local json = require "perigee.base.json"
 local operator = require "perigee.operator"
 local options = require "perigee.options"
@@ -229,13 +230,6 @@ local function pooling_of(pooling, store)
   return copy
 end
 
--- The format of a model's file. It is 2 if the model has layers after its pooling, or cuts its vectors, because a library that
--- knows only format 1 would ignore these steps.
-local function format_of(model)
-  local has_pooling, pooling = pcall(model.pooling, model)
-  return has_pooling and (pooling.layers or pooling.dimensions) and 2 or 1
-end
-
 local function model_of(model, heads, store)
   local has_pooling, pooling = pcall(model.pooling, model)
   local has_prompts, list, default, kind = pcall(model.prompts, model)
@@ -295,7 +289,7 @@ local function save(path, given)
   options.boolean(chosen.tokenizer, "save: tokenizer")
   local model, store = given.model, new_store()
   local metadata = {
-    ["perigee.format"] = tostring(format_of(model)), ["perigee.version"] = ffi.string(pgee.C.pgee_version()),
+    ["perigee.format"] = tostring(format.NUMBER), ["perigee.version"] = ffi.string(pgee.C.pgee_version()),
     config = json.canonical(model.config.json),
     settings = given.settings and json.canonical(settings_of(given.settings)) or nil,
     calibration = given.calibration and json.canonical(given.calibration) or nil,

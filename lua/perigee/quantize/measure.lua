@@ -19,7 +19,7 @@ local function key_of(site, own)
     return nil
   end
   return ("%s %s %s %s %s %s %s"):format(site.name, own.activations, own.per, tostring(own.symmetric), own.weights,
-    tostring(own.alpha), own.activations == "static" and own.observer or "")
+    tostring(own.alpha), own.activations == "static" and own.range or "")
 end
 
 -- FP32's output of a linear over the sample.

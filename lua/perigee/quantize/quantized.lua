@@ -188,7 +188,7 @@ end
 
 --- q:set { alpha = 0.8 }: changes settings for the whole model, the sites' own values of them included.
 -- q:set("encoder.layer.3.*", { alpha = 0.85 }): changes those of the sites that a name or a pattern matches: activations,
--- symmetric, per, weights, alpha, skip, observer. What does not depend on a change stays; an error leaves the model as it was.
+-- symmetric, per, weights, alpha, skip, range. What does not depend on a change stays; an error leaves the model as it was.
 -- Returns what changed: quantize/change.lua says what that has.
 function Quantized:set(pattern, changes)
   local record = raise(set, self, pattern, changes)

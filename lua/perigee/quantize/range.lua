@@ -112,19 +112,19 @@ local function percentile(h)
   return edge(h, a), edge(h, b)
 end
 
---- low <= 0 <= high, by one of the observers. seen: of a site, from the statistics; node: one of its linears, smoothed.
-function range.estimate(observer, seen, node, symmetric)
+--- low <= 0 <= high, by a range method. seen: of a site, from the statistics; node: one of its linears, smoothed.
+function range.estimate(method, seen, node, symmetric)
   local K = node.site.width
   local s = node.factors and node.factors:numbers(K)
   local low, high = minmax(seen, s, K)
-  if observer == "minmax" or low == high then
+  if method == "minmax" or low == high then
     return low, high
   end
   local h = histogram(seen, s, node.wmax:numbers(K), K, low, high)
   local lo, hi
   if h.total == 0 then
     return low, high
-  elseif observer == "percentile" then
+  elseif method == "percentile" then
     lo, hi = percentile(h)
   elseif symmetric then
     lo, hi = mse_symmetric(h, low, high)

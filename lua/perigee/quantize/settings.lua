@@ -11,8 +11,8 @@
 --                statistics; without them "auto" is FP32. Where the linear of queries, keys and values stays FP32, so does its
 --                attention
 --   pages        "normal", or "huge": packed weights lie in memory that asks the kernel for huge pages. The bits are the same
---   observer     what range a static scale covers: "minmax", "percentile" or "mse" (quantize/range.lua says what they are)
---   sites        what sites have of their own: { pattern = { activations, symmetric, per, weights, alpha, skip, observer } },
+--   range        how the range that a static scale covers is chosen: "minmax", "percentile" or "mse" (see quantize/range.lua)
+--   sites        what sites have of their own: { pattern = { activations, symmetric, per, weights, alpha, skip, range } },
 --                where the closest pattern decides, setting by setting. A site with activations of its own has their defaults
 --                of symmetric, per, and of an alpha that is at its default
 --
@@ -135,7 +135,7 @@ local function resolve(chosen, site)
   local common = activations == chosen.activations and chosen or values.defaults(activations)
   local result = {
     activations = activations, symmetric = common.symmetric, per = common.per, weights = chosen.weights,
-    observer = chosen.observer, alpha = common_alpha(chosen, site, activations), skip = skipped(chosen, site),
+    range = chosen.range, alpha = common_alpha(chosen, site, activations), skip = skipped(chosen, site),
   }
   for _, key in ipairs(settings.OF_SITE) do
     local own = own_value(chosen, site, key)
@@ -152,7 +152,7 @@ end
 
 local resolved = setmetatable({}, { __mode = "k" }) -- by settings, by site
 
---- For modules: the settings of one site: { activations, symmetric, per, weights, alpha, skip, observer }, not to be changed.
+--- For modules: the settings of one site: { activations, symmetric, per, weights, alpha, skip, range }, not to be changed.
 function settings.of(self, site)
   local of = resolved[self]
   if not of then

@@ -38,7 +38,7 @@ end
 -- x W^T with the weight as it is in memory, because packing it takes longer than it saves for a few vectors.
 local function product(x, weight, given)
   local w = packed.new(weight, { in_place = true })
-  given.kernel = "auto"
+  given.kernel = "native"
   local y = linear(x, w, given)
   w:release()
   return y

@@ -279,7 +279,7 @@ describe("linear", function()
     refuses("linear: x is quantized already", quant.quantize(x), w, { quantize = {} })
     refuses("linear: requantize has no scale, expected a number", x, w, { requantize = {} })
     refuses("linear: requantize has no option per", x, w, { requantize = { per = "token" } })
-    refuses("linear: kernel is the string 'mkl', expected one of auto, onednn", x, w, { kernel = "mkl" })
+    refuses("linear: kernel is the string 'mkl', expected one of native, onednn", x, w, { kernel = "mkl" })
   end)
 end)
 

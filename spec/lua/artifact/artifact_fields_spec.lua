@@ -91,7 +91,7 @@ end
 
 -- Does everything with an artifact that reads its metadata.
 local function use(path, ask)
-  local a = perigee.open(path, { kernel = "auto" })
+  local a = perigee.open(path, { kernel = "native" })
   tostring(a)
   tostring(a.settings)
   ask(a)
@@ -201,7 +201,7 @@ describe("an artifact with a field changed", function()
 
   for checkpoint, ask in pairs(MODELS) do
     it("is refused by name, or works: " .. checkpoint, function()
-      local model = perigee.load(checkpoint == "layered" and layered() or checkpoint, { kernel = "auto" })
+      local model = perigee.load(checkpoint == "layered" and layered() or checkpoint, { kernel = "native" })
       local stats = model:calibrate({ "how many people", "all of the water" }, { progress = false })
       local q = model:quantize { stats = stats, sites = { ["encoder.layer.0.*"] = { alpha = 0.5 } } }
       artifacts.in_memory(function(file)

@@ -33,7 +33,7 @@ describe("a workload", function()
 
   it("has the model's hidden states, in one piece or in several", function()
     for _, budget in ipairs { 10, 1000 } do
-      local load, list, model = load_of({ 5, 9, 1, 30 }, 4, { budget = budget, kernel = "auto" })
+      local load, list, model = load_of({ 5, 9, 1, 30 }, 4, { budget = budget, kernel = "native" })
       load:run(load.batches[1], true)
       local hidden = model:hidden(list)
       assert.are.equal(ffi.string(hidden:pointer(), 45 * 64 * 4), ffi.string(load.hidden, 45 * 64 * 4))

@@ -159,13 +159,13 @@ describe("register_model", function()
       return bert.layers(g, config, weights, bert.embeddings(g, config, weights), names)
     end }
     perigee.register_model("mine", definition)
-    local shared = perigee.load(reconfigured("gelu", '"model_type": "bert"', '"model_type": "mine"'), { kernel = "auto" })
+    local shared = perigee.load(reconfigured("gelu", '"model_type": "bert"', '"model_type": "mine"'), { kernel = "native" })
     local copied = perigee.load(rewritten("gelu", function(tensors)
       for name, t in pairs(tensors) do
         local twin = name:gsub("encoder%.layer%.0%.", "encoder.layer.1.")
         tensors[twin] = tensors[twin] and t
       end
-    end), { kernel = "auto" })
+    end), { kernel = "native" })
     local inputs = {}
     for i = 1, 8 do
       inputs[i] = { ids = { i, i + 9, 2 * i, 50 + i } }

@@ -107,7 +107,7 @@ describe("truncate_dim", function()
   it("is refused if it is no number of elements, and gives way to the option dimensions", function()
     local path = "spec/golden/tasks/sentence"
     local function variant(text)
-      return perigee.load(models.variant(path, { ["config_sentence_transformers.json"] = text }), { kernel = "auto" })
+      return perigee.load(models.variant(path, { ["config_sentence_transformers.json"] = text }), { kernel = "native" })
     end
     for value, said in pairs { ["0"] = "0", ["1.5"] = "1.5", ['"x"'] = "the string 'x'" } do
       assert.error_matches(function() variant('{"truncate_dim": ' .. value .. "}"):embed "a" end,
@@ -143,8 +143,8 @@ describe("Weights in F64", function()
       list[#list + 1] = { name, "F64", t.shape, ffi.string(numbers, 8 * count) }
     end
     list[#list + 1] = { "embeddings.position_ids", "I64", { 1, 2 }, ("\0"):rep(16) }
-    local double = perigee.load(models.variant(path, { ["model.safetensors"] = files.pack(list) }), { kernel = "auto" })
-    local single = perigee.load(path, { kernel = "auto" })
+    local double = perigee.load(models.variant(path, { ["model.safetensors"] = files.pack(list) }), { kernel = "native" })
+    local single = perigee.load(path, { kernel = "native" })
     assert.is_true((single:embed "how many people"):equals((double:embed "how many people")))
     assert.same({}, (double:unused()))
     single:release()

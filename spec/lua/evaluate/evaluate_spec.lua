@@ -553,7 +553,7 @@ describe("evaluation", function()
   end)
 
   it("of an embedder takes no prompt for false, also where the checkpoint has one by default", function()
-    local model = perigee.load("spec/golden/tasks/sentence", { kernel = "auto" })
+    local model = perigee.load("spec/golden/tasks/sentence", { kernel = "native" })
     local set = evaluate.read(files.write "the water\tthe day\t3\npeople\tlook\t2\nno\tyes\t1\n")
     local default, none = evaluate.run(model, set), evaluate.run(model, set, { prompt = false })
     local vectors = model:embed({ "the water", "the day" }, { prompt = false })

@@ -10,7 +10,7 @@ local perigee = require "perigee"
 local Runner = require "perigee.run.runner"
 local sites = require "perigee.graph.passes.sites"
 
-local model = perigee.load(models.path "gelu", { kernel = "auto" })
+local model = perigee.load(models.path "gelu", { kernel = "native" })
 local list = models.random_inputs(20, 30, model.vocabulary)
 
 -- The graph of a model whose head gives the rows that f(g, hidden) makes.

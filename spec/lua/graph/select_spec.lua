@@ -86,9 +86,9 @@ describe("selection", function()
     local function chosen(gain)
       return selection.run(weights, options(gain, { cache = false })).shapes["64 x 128"].kernel
     end
-    assert.equal("auto", chosen(1.029))
+    assert.equal("native", chosen(1.029))
     assert.equal("onednn", chosen(1.031))
-    assert.equal("auto", chosen { [16] = 0.8, [64] = 1.1, [256] = 1.1 })
+    assert.equal("native", chosen { [16] = 0.8, [64] = 1.1, [256] = 1.1 })
     assert.equal("onednn", chosen { [16] = 0.9, [64] = 1.2, [256] = 1.2 })
   end)
 
@@ -101,8 +101,8 @@ describe("selection", function()
     selection.run(weights, options(0.5, { known = first, cache = false }))
     assert.are.same({}, timed)
     again = selection.run(weights, options(0.5, { fresh = true }))
-    assert.are.same({ "64 x 128 auto timing", "70 x 64 auto timing" }, kernels(again))
-    assert.are.same({ "64 x 128 auto file", "70 x 64 auto file" }, kernels(selection.run(weights, options(1.5))))
+    assert.are.same({ "64 x 128 native timing", "70 x 64 native timing" }, kernels(again))
+    assert.are.same({ "64 x 128 native file", "70 x 64 native file" }, kernels(selection.run(weights, options(1.5))))
     assert.are.same({}, warnings)
   end)
 
@@ -116,7 +116,7 @@ describe("selection", function()
     file = json.object(path)
     assert.equal(2, file.machines["another machine"]["1 x 2"].gain)
     assert.equal("onednn", file.machines[selection.machine()]["64 x 128"].kernel)
-    assert.equal("auto", file.machines[selection.machine()]["70 x 64"].kernel)
+    assert.equal("native", file.machines[selection.machine()]["70 x 64"].kernel)
     local listing = assert(io.popen(("ls '%s/a/b'"):format(folder)))
     assert.equal("select.json\n", listing:read "*a")
     listing:close()
@@ -134,10 +134,10 @@ describe("selection", function()
   end)
 
   for name, text in pairs {
-    ["is not JSON"] = "{", ["is a list"] = "[]", ["has another format"] = '{ "format": 2, "machines": {} }',
-    ["has no machines"] = '{ "format": 1 }', ["names a kernel that does not exist"] =
-      '{ "format": 1, "machines": { "m": { "1 x 2": { "kernel": "best", "gain": 1 } } } }',
-    ["has a number where choices should be"] = '{ "format": 1, "machines": { "m": 3 } }',
+    ["is not JSON"] = "{", ["is a list"] = "[]", ["has another format"] = '{ "format": 1, "machines": {} }',
+    ["has no machines"] = '{ "format": 2 }', ["names a kernel that does not exist"] =
+      '{ "format": 2, "machines": { "m": { "1 x 2": { "kernel": "best", "gain": 1 } } } }',
+    ["has a number where choices should be"] = '{ "format": 2, "machines": { "m": 3 } }',
     ["is empty"] = "",
   } do
     check("warns of a file that " .. name .. ", and replaces it", function()
@@ -171,7 +171,7 @@ describe("selection", function()
     pgee.check(C.pgee_isa_set(C.PGEE_REF))
     local choices = selection.run(weights, options(1.5))
     pgee.check(C.pgee_isa_set(isa[0]))
-    assert.are.same({ "64 x 128 auto check", "70 x 64 auto check" }, kernels(choices))
+    assert.are.same({ "64 x 128 native check", "70 x 64 native check" }, kernels(choices))
     assert.is_string(choices.shapes["70 x 64"].reason)
     assert.are.same({}, timed)
     assert.is_false(json.exists(options().cache))

@@ -10,7 +10,7 @@ local random = require "perigee.checkpoint.random"
 local function bert_large()
   local checkpoint = random.checkpoint "bert-large"
   checkpoint.config = setmetatable({ num_hidden_layers = 1, vocab_size = 1000 }, { __index = checkpoint.config })
-  return perigee.load(checkpoint, { kernel = "auto" })
+  return perigee.load(checkpoint, { kernel = "native" })
 end
 
 local function packed(model, B, S)

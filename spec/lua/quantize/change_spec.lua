@@ -57,7 +57,7 @@ describe("a site's own settings", function()
     ["dynamic per sequence"] = { activations = "dynamic", per = "sequence" },
     ["dynamic asymmetric"] = { activations = "dynamic", symmetric = false },
     symmetric = { symmetric = true }, ["weights per tensor"] = { weights = "tensor" }, ["not smoothed"] = { alpha = false },
-    skipped = { skip = true }, mse = { observer = "mse" }, percentile = { observer = "percentile" },
+    skipped = { skip = true }, mse = { range = "mse" }, percentile = { range = "percentile" },
   } do
     it("run beside others': " .. name, function()
       local before = q:hidden(others)
@@ -66,7 +66,7 @@ describe("a site's own settings", function()
         local hidden = q:hidden(others)
         local db = model:hidden(others):sqnr(hidden)
         assert.is_true(db > 15 and db < 80, ("SQNR %.1f dB"):format(db))
-        assert.is_true(own.observer ~= nil or not hidden:equals(before)) -- of so few rows the range may be all that was seen
+        assert.is_true(own.range ~= nil or not hidden:equals(before)) -- of so few rows the range may be all that was seen
         q:undo()
       end
       q:set("*", own.skip and {} or own)
@@ -92,7 +92,7 @@ describe("a site's own settings", function()
     local steps = {
       function() q:set("*.0.*", { alpha = 0.4 }) end,
       function() q:set(DENSE, { symmetric = true, alpha = 0.9 }) end,
-      function() q:set("*.key", { observer = "mse" }) end,
+      function() q:set("*.key", { range = "mse" }) end,
       function() q:set("encoder.layer.1.intermediate.dense", { activations = "dynamic" }) end,
     }
     local texts, bits = {}, {}
@@ -150,7 +150,7 @@ describe("a site's own settings", function()
       { { DENSE, { per = "token" } }, 'per is "token" at ' .. DENSE .. ', expected "tensor", since its activations are static' },
       { { DENSE, { activations = "dynamic", per = "tensor" } },
         'per is "tensor" at ' .. DENSE .. ', expected "token" or "sequence"' },
-      { { DENSE, { observer = "mean" } }, 'observer is "mean", expected "minmax" or "percentile" or "mse"' },
+      { { DENSE, { range = "mean" } }, 'range is "mean", expected "minmax" or "percentile" or "mse"' },
       { { DENSE, { skip = 1 } }, "skip is 1, expected true or false" },
       { { DENSE, 7 }, "what is to be set is 7, expected a table such as { alpha = 0.5 }" },
       { { "*", { skip = true } }, "quantize matched no linear" },

@@ -38,7 +38,7 @@ describe("SQNR", function()
     local everything = model:calibrate(texts, { progress = false, rows = 10 ^ 5 })
     for _, chosen in ipairs {
       { alpha = 0.7 }, { alpha = false }, { alpha = 0.5, symmetric = true, weights = "tensor" }, { activations = "dynamic" },
-      { observer = "mse" },
+      { range = "mse" },
     } do
       chosen.stats = stats
       local q = model:quantize(chosen)
@@ -76,7 +76,7 @@ describe("SQNR", function()
       assert.are.equal(16, #stats.kept.inputs)
       local q = model:quantize { stats = stats, alpha = 0.4 }
       local first = { unpack(inputs, 1, 16) }
-      local plain = perigee.load(models.path "gelu", { kernel = "auto" })
+      local plain = perigee.load(models.path "gelu", { kernel = "native" })
       assert.are.equal(plain:hidden(first):sqnr(q:hidden(first)), q:sqnr())
       q.alpha = 0.9
       assert.are.equal(plain:hidden(first):sqnr(q:hidden(first)), q:sqnr())
@@ -258,7 +258,7 @@ describe("with a model", function()
       local own = model:calibrate(perigee.lines(TEXTS), { progress = false, samples = 12, rows = 50 })
       local turned = model:quantize { stats = own, alpha = 0.3, skip = { "encoder.layer.0.output.dense" } }
       turned:set(DENSE, { activations = "dynamic", alpha = 0.1234567890123 })
-      turned:set("*.query", { observer = "mse", weights = "tensor" })
+      turned:set("*.query", { range = "mse", weights = "tensor" })
       turned.attention = "f32"
       local text = turned:recipe()
       assert.is_nil(text:find("loadstring", 1, true))

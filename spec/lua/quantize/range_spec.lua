@@ -109,13 +109,13 @@ describe("a range", function()
 
   it("is whole where there is nothing to go by", function()
     local seen, node = site { { 0, 0 } }
-    for _, observer in ipairs { "minmax", "percentile", "mse" } do
-      assert.are.same({ 0, 0 }, { range.estimate(observer, seen, node, false) })
+    for _, method in ipairs { "minmax", "percentile", "mse" } do
+      assert.are.same({ 0, 0 }, { range.estimate(method, seen, node, false) })
     end
     seen, node = site { { -1, 2 } }
     seen.sample = tensor.new("F32", { 0, 2 })
-    for _, observer in ipairs { "minmax", "percentile", "mse" } do
-      assert.are.same({ -1, 2 }, { range.estimate(observer, seen, node, true) })
+    for _, method in ipairs { "minmax", "percentile", "mse" } do
+      assert.are.same({ -1, 2 }, { range.estimate(method, seen, node, true) })
     end
     seen, node = site({ { -1, 2 } }, { 0, 0 }) -- weights of zero
     assert.are.same({ -1, 2 }, { range.estimate("mse", seen, node, false) })

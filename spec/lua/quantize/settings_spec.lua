@@ -30,7 +30,7 @@ describe("settings", function()
     assert.matches('symmetric is "yes", expected true or false', refused { symmetric = "yes" })
     assert.matches("expected a table, got number", refused(3))
     assert.matches('attention is "int4", expected "auto" or "int8" or "f32"', refused { attention = "int4" })
-    assert.matches('observer is "max", expected "minmax" or "percentile" or "mse"', refused { observer = "max" })
+    assert.matches('range is "max", expected "minmax" or "percentile" or "mse"', refused { range = "max" })
   end)
 
   it("take an alpha from 0 to 1, false, or a table of patterns", function()
@@ -65,14 +65,14 @@ describe("settings", function()
       alpha = { ["*"] = 0.1, [site.linears[2]] = 0.2 }, skip = { "*.dense" },
       sites = {
         ["*"] = { weights = "tensor", symmetric = true }, ["encoder.layer.0.*"] = { symmetric = false, alpha = 0.3 },
-        [site.name] = { alpha = 0.4 }, [site.linears[3]] = { alpha = 0.5, observer = "mse" },
+        [site.name] = { alpha = 0.4 }, [site.linears[3]] = { alpha = 0.5, range = "mse" },
         ["encoder.layer.??.*"] = { skip = false },
       },
     }
     local own = settings.of(s, site)
-    assert.are.same({ 0.4, "tensor", false, "mse", false }, { own.alpha, own.weights, own.symmetric, own.observer, own.skip })
+    assert.are.same({ 0.4, "tensor", false, "mse", false }, { own.alpha, own.weights, own.symmetric, own.range, own.skip })
     own = settings.of(s, dense)
-    assert.are.same({ 0.1, "tensor", true, "minmax", false }, { own.alpha, own.weights, own.symmetric, own.observer, own.skip })
+    assert.are.same({ 0.1, "tensor", true, "minmax", false }, { own.alpha, own.weights, own.symmetric, own.range, own.skip })
     s = settings.new { alpha = { ["*"] = 0.1, [site.linears[2]] = 0.2 }, sites = { ["*"] = { alpha = false } } }
     assert.is_false(settings.of(s, site).alpha)
   end)
@@ -147,7 +147,7 @@ describe("settings", function()
     local s = settings.new {
       activations = "dynamic", alpha = { ["*.dense"] = 0.1, ["x"] = false }, skip = { 'a"b', "c" }, symmetric = false,
       sites = { ["*.x"] = { alpha = 1 / 3, skip = false, per = "sequence" }, [ [[a"\
-]] ] = { observer = "mse" } },
+]] ] = { range = "mse" } },
     }
     local again = settings.new(loadstring("return " .. tostring(s))())
     assert.are.same(s.values, again.values)

@@ -114,7 +114,7 @@ describe("a model whose weights are all zero", function()
       end
     end)
     each_mode(folder, function(q, _, _, inputs)
-      local own = perigee.load(folder, { kernel = "auto" })
+      local own = perigee.load(folder, { kernel = "native" })
       local want, got = own:hidden(inputs), q:hidden(inputs)
       finite(want)
       assert.is_true(got:equals(want))

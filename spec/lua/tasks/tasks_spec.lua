@@ -15,7 +15,7 @@ local loaded = {}
 
 -- A checkpoint of spec/golden/tasks; its limit is 40 tokens.
 local function load(name)
-  loaded[name] = loaded[name] or perigee.load("spec/golden/tasks/" .. name, { kernel = "auto" })
+  loaded[name] = loaded[name] or perigee.load("spec/golden/tasks/" .. name, { kernel = "native" })
   return loaded[name]
 end
 
@@ -492,7 +492,7 @@ describe("options", function()
     local config = cjson.decode(models.read "spec/golden/tasks/nli/config.json")
     config.id2label, config.label2id = { ["0"] = "yes", ["1"] = "no", ["2"] = "yes" }, nil
     local twice = perigee.load(models.variant("spec/golden/tasks/nli", { ["config.json"] = cjson.encode(config) }),
-      { kernel = "auto" })
+      { kernel = "native" })
     local got = twice:classify(TEXT)
     assert.are.same({ yes = whole.scores.entailment, no = whole.scores.neutral, ["yes#2"] = whole.scores.contradiction },
       got.scores)

@@ -1,7 +1,7 @@
 --- lower: from a graph to a plan of the engine. Every node becomes one operator, every value a buffer.
 --
 -- A value has up to two forms: floats, if anything reads those, and u8 with its node's quantizer, which INT8 linears read.
--- What stays FP32 is multiplied by the kernel that `kernel` names: "auto", our own, whose bits are the same on every CPU; or
+-- What stays FP32 is multiplied by the kernel that `kernel` names: "native", our own, whose bits are the same on every CPU; or
 -- "onednn".
 local attention = require "perigee.graph.passes.attention"
 local plan = require "perigee.plan"
@@ -113,10 +113,10 @@ function push.linear(p, node, value, c)
     activation = c.read[node] == "rounded" and ROUNDED[node.activation] or node.activation or "identity",
   }
   if node.precision == "int8" then
-    args.x, args.w, args.scale, args.kernel = x.quantize.q, node.packed, node.multiplier, node.kernel or "auto"
+    args.x, args.w, args.scale, args.kernel = x.quantize.q, node.packed, node.multiplier, node.kernel or "native"
     args.zero, args.row_scale, args.row_zero = x.quantize.zero, x.quantize.row_scale, x.quantize.row_zero
   else
-    args.x, args.w, args.kernel = x.y, lower.packed_f32(c.memo, node.parts), node.parts[1].in_place and "auto" or c.kernel
+    args.x, args.w, args.kernel = x.y, lower.packed_f32(c.memo, node.parts), node.parts[1].in_place and "native" or c.kernel
   end
   p:linear(args)
   c.linears[#c.linears + 1] = { node = node, args = args, quantize = node.precision == "int8" and node.inputs[1].quantize or nil }
@@ -163,14 +163,14 @@ end
 --- Returns { plan = sealed, outputs = { name = buffer }, linears = { { node =, args = }... }, attentions = { node... },
 -- embeds = { args... } }, the lists in order.
 --   memo        keeps the FP32 parameters
---   kernel      of what is FP32: "auto" or "onednn"
+--   kernel      of what is FP32: "native" or "onednn"
 --   observers   by site, where the graph has observe nodes
 --   plan        what takes the buffers and operators in place of a new plan
 --   visit       function(node), called before a node's operator is pushed
 function lower.pass(graph, options)
   local p, read = options.plan or plan.new(), float_readers(graph)
   local c = {
-    values = {}, linears = {}, attentions = {}, embeds = {}, memo = options.memo, kernel = options.kernel or "auto",
+    values = {}, linears = {}, attentions = {}, embeds = {}, memo = options.memo, kernel = options.kernel or "native",
     observers = options.observers, read = read,
   }
   for _, node in ipairs(graph.nodes) do

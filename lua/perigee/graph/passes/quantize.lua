@@ -30,7 +30,7 @@ local function make_quantizer(node, stats, own)
   local K, factors = node.site.width, node.factors or nil
   local quantizer = { mode = own.per, symmetric = own.symmetric }
   if own.activations == "static" then
-    local low, high = ranges.estimate(own.observer, stats:site(node.site), node, own.symmetric)
+    local low, high = ranges.estimate(own.range, stats:site(node.site), node, own.symmetric)
     local range = quant.range(low, high, { symmetric = own.symmetric })
     quantizer.mode, quantizer.scale, quantizer.zero = "static", range.scale, range.zero
     quantizer.m = quant.multiplier(range.scale, factors or K)
@@ -57,7 +57,7 @@ local quantize = {}
 function quantize.values(node, stats, own, memo, pages)
   local alpha = node.alpha and ("%.17g"):format(node.alpha) or "off"
   local static = own.activations == "static"
-  local activations = ("%s %s %s"):format(own.per, own.symmetric, static and own.observer or "")
+  local activations = ("%s %s %s"):format(own.per, own.symmetric, static and own.range or "")
   local site, linear = node.site.name, names(node)
   local quantizer = memo:get(("quantizer %s %s %s"):format(site, alpha, activations), function()
     return make_quantizer(node, stats, own)

@@ -1,12 +1,12 @@
 --- select: which kernel multiplies each INT8 linear, chosen by timing among those that give the same bits.
 --
--- There are two: "auto", ours for the ISA in force, and "onednn" where pgee_onednn_check finds it exact for the weight. oneDNN
+-- There are two: "native", ours for the ISA in force, and "onednn" where pgee_onednn_check finds it exact for the weight. oneDNN
 -- takes over a shape only if it is at least 3 % faster over the token counts that are timed (geometric mean). Choices are kept in
 -- a file, by CPU, ISA, threads and versions, so a shape is timed once on a machine. It is select.json in the folder
 -- PERIGEE_CACHE, else in XDG_CACHE_HOME/perigee, else in ~/.cache/perigee:
 --
---   { "format": 1, "machines": { "AMD EPYC, avx512vnni, 2 threads, perigee 0.1.0, oneDNN 3.2.0": {
---       "1152 x 384": { "kernel": "auto", "gain": 0.98 } } } }
+--   { "format": 2, "machines": { "AMD EPYC, avx512vnni, 2 threads, perigee 0.1.0, oneDNN 3.2.0": {
+--       "1152 x 384": { "kernel": "native", "gain": 0.98 } } } }
 --
 -- gain: how many times as fast oneDNN was. If the file cannot be read or written, that is a warning, and its shapes are timed
 -- again. If its path is a pipe, a device or a folder, nothing is read from it or written to it.
@@ -30,7 +30,7 @@ selection.GAIN = 1.03
 --- Token counts that are timed.
 selection.TOKENS = { 16, 64, 256 }
 
-local FORMAT = 1
+local FORMAT = 2
 local ROUNDS = 7
 local WEIGHTS = 8 -- of a shape, gone through in turn: as in a model, they are not in the nearest cache
 
@@ -66,7 +66,7 @@ local function read(path)
   end
   for machine, shapes in pairs(content.machines) do
     for shape, choice in pairs(type(shapes) == "table" and shapes or { [""] = shapes }) do
-      if type(choice) ~= "table" or choice.kernel ~= "auto" and choice.kernel ~= "onednn" or type(choice.gain) ~= "number" then
+      if type(choice) ~= "table" or choice.kernel ~= "native" and choice.kernel ~= "onednn" or type(choice.gain) ~= "number" then
         error(("'%s': the choice for '%s' of '%s' is not one"):format(path, tostring(shape), tostring(machine)), 0)
       end
     end
@@ -125,7 +125,7 @@ function selection.time(weights, tokens)
   for i, w in ipairs(weights) do
     scales[i] = w.scales
   end
-  local times = bench.time({ runner(weights, scales, x, y, "auto"), runner(weights, scales, x, y, "onednn") },
+  local times = bench.time({ runner(weights, scales, x, y, "native"), runner(weights, scales, x, y, "onednn") },
     { rounds = ROUNDS, seconds = 0 })
   for _, t in ipairs { x, y, unpack(scales) } do
     t:release()
@@ -148,7 +148,7 @@ local function choose(weights, counts, time)
     product = product * gain
   end
   local gain = product ^ (1 / #counts)
-  return { kernel = gain >= selection.GAIN and "onednn" or "auto", gain = gain, from = "timing" }
+  return { kernel = gain >= selection.GAIN and "onednn" or "native", gain = gain, from = "timing" }
 end
 
 ---- Choices -----------------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ function selection.run(weights, given)
   for _, shape in ipairs(order) do
     local reason = not result.shapes[shape] and no_candidate(groups[shape][1])
     if reason then
-      result.shapes[shape] = { kernel = "auto", from = "check", reason = reason }
+      result.shapes[shape] = { kernel = "native", from = "check", reason = reason }
     elseif not result.shapes[shape] then
       filed = filed or path and not given.fresh and recall(path, warn)[result.machine] or {}
       local old = filed[shape]

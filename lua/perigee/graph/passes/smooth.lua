@@ -46,7 +46,7 @@ end
 -- factors or false, and wmax, the largest |w| of each channel, where something depends on it. memo keeps them.
 function smooth.values(site, parts, stats, own, memo)
   local alpha = stats and own.alpha or false
-  local wmax = (alpha or own.observer ~= "minmax") and memo:get("absmax " .. site.name, function()
+  local wmax = (alpha or own.range ~= "minmax") and memo:get("absmax " .. site.name, function()
     return quant.absmax(smooth.weights(parts))
   end)
   local factors = alpha and memo:get(("factors %s %.17g"):format(site.name, alpha), function()

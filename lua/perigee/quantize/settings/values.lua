@@ -9,8 +9,8 @@ local pgee = require "perigee.ffi"
 local values = {}
 
 --- The names of all settings, activations first: others depend on it. And of those that a site may have of its own.
-values.KEYS = { "activations", "symmetric", "per", "weights", "alpha", "skip", "attention", "observer", "pages", "sites" }
-values.OF_SITE = { "activations", "symmetric", "per", "weights", "alpha", "skip", "observer" }
+values.KEYS = { "activations", "symmetric", "per", "weights", "alpha", "skip", "attention", "range", "pages", "sites" }
+values.OF_SITE = { "activations", "symmetric", "per", "weights", "alpha", "skip", "range" }
 
 --- The alphas that lose least over the checkpoints they were measured on (spec/bench/ALPHA.md has the table).
 values.ALPHA = { static = 0.75, dynamic = 0.6 }
@@ -20,7 +20,7 @@ function values.defaults(activations)
   local static = activations == "static"
   return {
     activations = activations, symmetric = not static, per = static and "tensor" or "token", weights = "row",
-    alpha = values.ALPHA[activations], skip = {}, attention = "auto", observer = "minmax", pages = "normal", sites = {},
+    alpha = values.ALPHA[activations], skip = {}, attention = "auto", range = "minmax", pages = "normal", sites = {},
   }
 end
 
@@ -64,7 +64,7 @@ local check = {}
 
 local CHOICES = {
   activations = { "static", "dynamic" }, symmetric = { true, false }, weights = { "row", "tensor" },
-  attention = { "auto", "int8", "f32" }, pages = { "normal", "huge" }, observer = { "minmax", "percentile", "mse" },
+  attention = { "auto", "int8", "f32" }, pages = { "normal", "huge" }, range = { "minmax", "percentile", "mse" },
 }
 
 for key, allowed in pairs(CHOICES) do
@@ -109,7 +109,7 @@ end
 
 -- Of a site.
 local check_own = {
-  activations = check.activations, symmetric = check.symmetric, weights = check.weights, observer = check.observer,
+  activations = check.activations, symmetric = check.symmetric, weights = check.weights, range = check.range,
   alpha = alpha_value,
 }
 
