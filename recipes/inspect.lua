@@ -12,6 +12,7 @@ local json = require "perigee.base.json"
 local options = require "perigee.options"
 local perigee = require "perigee"
 local report = require "perigee.run.report"
+local utf8 = require "perigee.base.utf8"
 
 local function arguments()
   local args = common.arguments {
@@ -234,7 +235,7 @@ local function print_differences(list, a, b)
 end
 
 local function print_json(info)
-  info.file, info.title = json.utf8(info.file), json.utf8(info.title) -- a path may be anything
+  info.file, info.title = utf8.repair(info.file), utf8.repair(info.title) -- a path may be anything
   print(json.canonical(info))
 end
 

@@ -7,6 +7,7 @@ local json = require "perigee.base.json"
 local loading = require "loading"
 local perigee = require "perigee"
 local report = require "perigee.run.report"
+local utf8 = require "perigee.base.utf8"
 
 local judging = {}
 
@@ -222,7 +223,7 @@ local function sayable(value)
     end
     return copy
   elseif type(value) == "string" then
-    return json.utf8(value)
+    return utf8.repair(value)
   end
   return type(value) == "number" and value - value ~= 0 and json.null or value
 end

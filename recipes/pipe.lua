@@ -10,6 +10,7 @@
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 local common = require "common"
+local json = require "perigee.base.json"
 local jsonl = require "perigee.pipe.jsonl"
 local loading = require "loading"
 local meter = require "perigee.pipe.meter"
@@ -19,6 +20,7 @@ local sink = require "perigee.pipe.sink"
 local source = require "perigee.pipe.source"
 local system = require "perigee.os"
 local vectors = require "perigee.pipe.vectors"
+local utf8 = require "perigee.base.utf8"
 local fail = common.fail
 
 local SIGINT, SIGTERM = 2, 15
@@ -48,7 +50,7 @@ local function reader(args, task)
   local fields = arguments.FIELDS[task] or {}
   local a, b = args.text or fields[1] or "text", args.pair or fields[2] or args.pairs
   local function of_text(row)
-    local bad = jsonl.malformed(row.text)
+    local bad = utf8.malformed(row.text)
     if bad then
       fail("no valid UTF-8 at byte %d", bad)
     elseif not b then
@@ -83,7 +85,7 @@ end
 
 ---- From an answer to a line ------------------------------------------------------------------------------------------
 
-local WRITERS = { list = vectors.list, npy = vectors.bytes, base64 = function(v) return jsonl.quote(vectors.base64(v)) end }
+local WRITERS = { list = vectors.list, npy = vectors.bytes, base64 = function(v) return json.quote(vectors.base64(v)) end }
 
 -- A function of an answer that returns it as JSON; as bytes for .npy. What its score was made of is left out.
 local function writer(args, task)
@@ -96,27 +98,27 @@ local function writer(args, task)
     end
   elseif task == "classify" and not (args.scores or args.given.top_k or args.given.threshold) then
     return function(answer)
-      return jsonl.write { label = answer.label, score = answer.score }
+      return json.line { label = answer.label, score = answer.score }
     end
   end
   return function(answer)
     answer.logits, answer.value = nil, nil
-    return jsonl.write(answer)
+    return json.line(answer)
   end
 end
 
 -- A function of a row, its answer as JSON, what was wrong, and tokens dropped, that returns the record.
 local function recorder(args)
-  local result, taken = jsonl.quote(args.as) .. ":", { [args.as] = true, line = true, error = true, truncated = true }
-  return function(row, json, failure, dropped)
+  local result, taken = json.quote(args.as) .. ":", { [args.as] = true, line = true, error = true, truncated = true }
+  return function(row, answer, failure, dropped)
     local parts = {}
     for _, name in ipairs(row.line and (args.keep_all and row.line.names or args.keep) or {}) do
       parts[#parts + 1] = not taken[name] and row.line:member(name) or nil
     end
     if failure then
-      parts[#parts + 1] = ('"line":%d,"error":%s'):format(row.number, jsonl.quote(failure))
+      parts[#parts + 1] = ('"line":%d,"error":%s'):format(row.number, json.quote(failure))
     else
-      parts[#parts + 1] = result .. json
+      parts[#parts + 1] = result .. answer
       parts[#parts + 1] = dropped and ('"truncated":%d'):format(dropped)
     end
     return "{" .. table.concat(parts, ",") .. "}"

@@ -61,7 +61,7 @@ if not found and perigee:find("module 'perigee' not found", 1, true) then
 elseif not found then
   error(perigee, 0)
 end
-local json, jsonl = require "perigee.base.json", require "perigee.pipe.jsonl"
+local json = require "perigee.base.json"
 local pgee, tensor = require "perigee.ffi", require "perigee.tensor"
 
 -- Decodes a path from hexadecimal digits, because a path need not be UTF-8.
@@ -114,7 +114,7 @@ return function(address, length)
   else
     said.answer = answer
   end
-  last = jsonl.write(said)
+  last = json.line(said)
   return tonumber(ffi.cast("uintptr_t", ffi.cast("const char *", last))), #last, handle, data
 end, pgee.path
 """

@@ -5,7 +5,7 @@
 -- turns; the least of each counts. The status is 1 if the ratio is above 1.1.
 package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 local inputs = require "perigee.run.inputs"
-local jsonl = require "perigee.pipe.jsonl"
+local json = require "perigee.base.json"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 
@@ -34,7 +34,7 @@ for line in perigee.lines(shared .. "/data/sst2/sentiment-train") do
   end
   batches[#batches]:add(text)
   n = n + 1
-  assert(file:write(('{"id":%d,"text":%s,"label":%s}\n'):format(n, jsonl.quote(text), label)))
+  assert(file:write(('{"id":%d,"text":%s,"label":%s}\n'):format(n, json.quote(text), label)))
 end
 assert(file:close())
 

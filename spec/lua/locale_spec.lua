@@ -56,7 +56,7 @@ describe("Under a locale with a decimal comma", function()
       local line = jsonl.read '{"x":0.25,"text":"0,5"}'
       return {
         json.object(path), json.decode "0.45", json.canonical { a = 0.45, b = 1234567.5 }, json.shortest(0.1),
-        line:raw "x", line:text "text", jsonl.write { score = 0.5, n = 1e6 },
+        line:raw "x", line:text "text", json.line { score = 0.5, n = 1e6 },
       }
     end)
   end)

@@ -2,9 +2,9 @@
 local artifacts = require "spec.support.artifacts"
 local cjson = require "cjson"
 local files = require "spec.support.files"
-local jsonl = require "perigee.pipe.jsonl"
 local models = require "spec.support.models"
 local perigee = require "perigee"
+local utf8 = require "perigee.base.utf8"
 
 local function inspect(...)
   local process = assert(io.popen("luajit recipes/inspect.lua " .. table.concat({ ... }, " ") .. " 2>&1; echo \"status $?\""))
@@ -95,7 +95,7 @@ describe("recipes/inspect.lua", function()
     assert(os.rename(path, strange))
     local text, status = inspect(strange, "--json")
     assert.equal(0, status, text)
-    assert.is_nil(jsonl.malformed(text))
+    assert.is_nil(utf8.malformed(text))
     assert.equal(path .. "\239\191\189", cjson.decode(text).file)
   end)
 

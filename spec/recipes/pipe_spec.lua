@@ -230,7 +230,7 @@ describe("pipe", function()
       local model = perigee.load(folder):quantize { activations = "dynamic" }
       local want = perigee.tasks[task].run(model, { input }, options)[1]
       want.logits, want.value = nil, nil
-      assert.are.same(cjson.decode(require("perigee.pipe.jsonl").write(want)), cjson.decode(text).result, text)
+      assert.are.same(cjson.decode(require("perigee.base.json").line(want)), cjson.decode(text).result, text)
     end
   end)
 

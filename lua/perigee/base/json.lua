@@ -1,11 +1,12 @@
---- JSON files of a checkpoint. Errors name the file.
+--- JSON: reads files and texts, and writes tables. Errors about a file name the file.
 --
 -- As in Python's reader, the last of two equal keys counts. null is json.null; NaN, Infinity and hexadecimal numbers are errors;
--- integers beyond 2^53 are rounded. Nothing here depends on the process's locale.
+-- integers beyond 2^53 are rounded. The process's locale has no effect.
 local foreign = require "perigee.base.foreign"
 local grammar = require "perigee.base.json_grammar"
 local pgee = require "perigee.ffi"
 local system = require "perigee.os"
+local writer = require "perigee.base.json_writer"
 
 local M = { null = grammar.null }
 
@@ -80,7 +81,7 @@ local function read(path, open, kind, text)
   return value
 end
 
---- The file's one object, as a table; of `text`, where that is given.
+--- The file's one object, as a table. text: the content of the file, if the caller has read it already.
 function M.object(path, text)
   return read(path, "{", "an object", text)
 end
@@ -90,62 +91,9 @@ function M.list(path)
   return read(path, "[", "a list")
 end
 
---- The shortest digits that read back as the same number; nil for NaN.
-function M.shortest(number)
-  for precision = 1, 17 do
-    local text = ("%." .. precision .. "g"):format(number)
-    if tonumber(text) == number then
-      return text
-    end
-  end
-end
-
-local function digits(number)
-  if number % 1 == 0 and math.abs(number) < 2 ^ 53 then
-    return ("%.0f"):format(number)
-  end
-  return M.shortest(number) or error("JSON has no " .. tostring(number), 0)
-end
-
-local ESCAPES = { ['"'] = '\\"', ["\\"] = "\\\\" }
-
-local function quoted(text)
-  return '"' .. text:gsub('[%c"\\]', function(c)
-    return ESCAPES[c] or ("\\u%04x"):format(c:byte())
-  end) .. '"'
-end
-
-local function canonical(value)
-  if type(value) == "string" then
-    return quoted(value)
-  elseif type(value) == "number" then
-    return digits(value)
-  elseif type(value) == "boolean" or value == M.null then
-    return value == M.null and "null" or tostring(value)
-  elseif type(value) ~= "table" then
-    error("JSON has no " .. type(value), 0)
-  end
-  local items, keys = {}, {}
-  for key in pairs(value) do
-    keys[#keys + 1] = type(key) == "string" and key or nil
-  end
-  if #keys == 0 and #value > 0 then
-    for i, item in ipairs(value) do
-      items[i] = canonical(item)
-    end
-    return "[" .. table.concat(items, ",") .. "]"
-  end
-  table.sort(keys)
-  for i, key in ipairs(keys) do
-    items[i] = quoted(key) .. ":" .. canonical(value[key])
-  end
-  return "{" .. table.concat(items, ",") .. "}"
-end
-
---- A table as the one JSON text that equal tables have: keys sorted, no spaces, the shortest numbers. An empty table is {}.
-function M.canonical(value)
-  return canonical(value)
-end
+--- Writing: canonical(value) gives the one JSON text that equal tables have, for files; line(value) the JSON of an answer; quote
+-- a text in quotes; shortest(number) the shortest digits that read back as the same number. See base/json_writer.lua.
+M.canonical, M.line, M.quote, M.shortest = writer.canonical, writer.line, writer.quote, writer.shortest
 
 --- The value of a JSON text. If the text is not JSON, the error names the byte where it stops being JSON. Errors blame nobody.
 function M.decode(text)
@@ -153,16 +101,6 @@ function M.decode(text)
     pgee.error(("json.decode: the JSON is %s, expected a text"):format(pgee.describe(text)))
   end
   return grammar.decode(text)
-end
-
---- The text with U+FFFD in the place of each byte that is no UTF-8, which JSON has to be.
-function M.utf8(text)
-  local bad = grammar.malformed(text)
-  while bad do
-    text = text:sub(1, bad - 1) .. "\239\191\189" .. text:sub(bad + 1)
-    bad = grammar.malformed(text)
-  end
-  return text
 end
 
 --- Whether there is something at that path. This includes a file that may not be opened: the function that opens it reports the

@@ -1,52 +1,16 @@
---- The grammar of JSON: where values stand in a text, and what they are in Lua. For perigee.json and perigee.jsonl.
+--- The grammar of JSON: where values stand in a text, and what they are in Lua. base/json.lua and pipe/jsonl.lua read with it.
 --
 -- Perigee has its own reader for two reasons. lua-cjson depends on the locale that the process had when lua-cjson was loaded:
 -- with a decimal comma it refuses 0.45. lua-cjson also rounds integers above 2^53, which recipes/pipe.lua must pass through
 -- unchanged. This reader accepts RFC 8259 and nothing more: UTF-8, no control characters in strings, no NaN, no comments. If
 -- two names in an object are equal, the last one counts.
+local utf8 = require "perigee.base.utf8"
 local byte, sub = string.byte, string.sub
 
 local grammar = { null = newproxy(true) } -- userdata: no table, no number, and equal to itself alone
 getmetatable(grammar.null).__tostring = function() return "null" end
 
 local DEEPEST = 512 -- lists and objects in one another
-
----- UTF-8 -------------------------------------------------------------------------------------------------------------
-
--- The first continuation byte's range by lead byte, and how many there are: RFC 3629's table.
-local function lead(b)
-  if b >= 0xC2 and b <= 0xDF then return 1, 0x80, 0xBF end
-  if b == 0xE0 then return 2, 0xA0, 0xBF end
-  if b == 0xED then return 2, 0x80, 0x9F end
-  if b >= 0xE1 and b <= 0xEF then return 2, 0x80, 0xBF end
-  if b == 0xF0 then return 3, 0x90, 0xBF end
-  if b >= 0xF1 and b <= 0xF3 then return 3, 0x80, 0xBF end
-  if b == 0xF4 then return 3, 0x80, 0x8F end
-end
-
---- The position of the first byte that is not UTF-8; nil if all bytes are. from: the position of a character's first byte,
--- where the check begins.
-function grammar.malformed(text, from)
-  local i = text:find("[\128-\255]", from)
-  while i and i <= #text do
-    local b = byte(text, i)
-    if b < 0x80 then
-      i = i + 1
-    else
-      local count, low, high = lead(b)
-      for k = 1, count or 0 do
-        local c = byte(text, i + k) or 0
-        if c < (k == 1 and low or 0x80) or c > (k == 1 and high or 0xBF) then
-          return i
-        end
-      end
-      if not count then
-        return i
-      end
-      i = i + count + 1
-    end
-  end
-end
 
 ---- Reading -----------------------------------------------------------------------------------------------------------
 
@@ -65,7 +29,8 @@ end
 
 local ESCAPES = { [34] = '"', [92] = "\\", [47] = "/", [98] = "\b", [102] = "\f", [110] = "\n", [114] = "\r", [116] = "\t" }
 
--- Each of these begins at the first byte of its kind and returns the position after the last.
+-- Each of these functions reads one kind of value: it takes the position of the value's first byte and returns the position
+-- after its last byte.
 local function quoted(text, i)
   i = i + 1
   while true do
@@ -181,7 +146,7 @@ local function kind_of(text, i, depth)
   return b == 123 and "object" or "list"
 end
 
--- The position after the value that begins there.
+-- The position after the value that begins at i.
 local function skip(text, i, depth)
   local kind = kind_of(text, i, depth)
   if kind == "string" then
@@ -194,19 +159,6 @@ local function skip(text, i, depth)
     return sequence(text, i, 93, "',' or ']'", function(at) return skip(text, at, depth + 1) end)
   end
   return i + #kind
-end
-
--- U+10000 and up as UTF-8 take four bytes.
-local function utf8(code)
-  if code < 0x80 then
-    return string.char(code)
-  elseif code < 0x800 then
-    return string.char(0xC0 + math.floor(code / 64), 0x80 + code % 64)
-  elseif code < 0x10000 then
-    return string.char(0xE0 + math.floor(code / 4096), 0x80 + math.floor(code / 64) % 64, 0x80 + code % 64)
-  end
-  return string.char(0xF0 + math.floor(code / 262144), 0x80 + math.floor(code / 4096) % 64, 0x80 + math.floor(code / 64) % 64,
-    0x80 + code % 64)
 end
 
 -- The text of a raw string; nil if it has half of a surrogate pair, which UTF-8 cannot encode.
@@ -234,7 +186,7 @@ local function unquoted(raw)
         end
         code, at = 0x10000 + (code - 0xD800) * 1024 + low - 0xDC00, at + 6
       end
-      parts[#parts + 1] = utf8(code)
+      parts[#parts + 1] = utf8.encode(code)
     else
       parts[#parts + 1] = ESCAPES[e]
     end
@@ -249,7 +201,7 @@ local function string_of(text, first, last)
   return unquoted(sub(text, first, last)) or fail(first, "a string without half of a surrogate pair")
 end
 
--- The value that begins there, and the position after it.
+-- The value that begins at i, and the position after it.
 local function read(text, i, depth)
   local kind = kind_of(text, i, depth)
   if kind == "string" then
@@ -281,7 +233,7 @@ end
 --- The value that a text holds: objects and lists are tables, null is grammar.null. Errors, which blame nobody: the text is not
 -- UTF-8, or not JSON; it has half of a surrogate pair, or a number beyond the range of doubles.
 function grammar.decode(text)
-  local bad = grammar.malformed(text)
+  local bad = utf8.malformed(text)
   if bad then
     error(("expected UTF-8 at byte %d"):format(bad), 0)
   end

@@ -89,7 +89,7 @@ local function activation_of(config, path)
 end
 
 local function boolean(config, key, default, path)
-  return read.optional(config[key], "boolean", default, path, key)
+  return read.flag(config, key, path, default)
 end
 
 local DENSE = {

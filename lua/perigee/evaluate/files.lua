@@ -4,7 +4,7 @@
 --   text_of "dev.tsv"                 -- its text, checked
 --   files.set_of "path/to/scifact"    --> { ".../corpus.jsonl", ".../queries.jsonl", ".../qrels/test.tsv" }
 local formats = require "perigee.evaluate.formats"
-local grammar = require "perigee.base.json_grammar"
+local utf8 = require "perigee.base.utf8"
 local json = require "perigee.base.json"
 
 local files = {}
@@ -26,7 +26,7 @@ local function flaw_of(text, latin1)
   elseif text:find "^\255\254" or text:find "^\254\255" then
     return ": it is UTF-16, expected UTF-8"
   end
-  local bad = not latin1 and grammar.malformed(text)
+  local bad = not latin1 and utf8.malformed(text)
   if bad then
     return no_utf8(text, bad)
   elseif text:find "\r." and not text:find("\n", 1, true) then

@@ -4,6 +4,7 @@
 -- language's articles, and in Chinese every ideograph a word of its own.
 local pgee = require "perigee.ffi"
 local bit = require "bit"
+local utf8 = require "perigee.base.utf8"
 local C = pgee.C
 
 local squad = {}
@@ -38,40 +39,16 @@ local function is(c, kind)
   return bit.band(C.pgee_character_kind(c), kind) ~= 0
 end
 
-local function code_point(char)
-  local a, b, c, d = char:byte(1, 4)
-  if not b then
-    return a
-  elseif not c then
-    return (a - 0xC0) * 64 + b - 0x80
-  elseif not d then
-    return (a - 0xE0) * 4096 + (b - 0x80) * 64 + c - 0x80
-  end
-  return (a - 0xF0) * 262144 + (b - 0x80) * 4096 + (c - 0x80) * 64 + d - 0x80
-end
-
-local function utf8(c)
-  if c < 0x80 then
-    return string.char(c)
-  elseif c < 0x800 then
-    return string.char(0xC0 + bit.rshift(c, 6), 0x80 + bit.band(c, 63))
-  elseif c < 0x10000 then
-    return string.char(0xE0 + bit.rshift(c, 12), 0x80 + bit.band(bit.rshift(c, 6), 63), 0x80 + bit.band(c, 63))
-  end
-  return string.char(0xF0 + bit.rshift(c, 18), 0x80 + bit.band(bit.rshift(c, 12), 63), 0x80 + bit.band(bit.rshift(c, 6), 63),
-    0x80 + bit.band(c, 63))
-end
-
 -- Calls f(code point, its text) for each character of the lower-cased text.
 local function lowered(text, f)
   for char in text:gmatch "[%z\1-\127\194-\244][\128-\191]*" do
-    local c = code_point(char)
+    local c = utf8.code_point(char)
     if c == 0x130 then -- the one letter whose lower case is two
       f(0x69, "i")
       f(0x307, "\204\135")
     else
       local lower = tonumber(C.pgee_character_lower(c))
-      f(lower, lower == c and char or utf8(lower))
+      f(lower, lower == c and char or utf8.encode(lower))
     end
   end
 end

@@ -1,6 +1,6 @@
 --- Terminal: what output may look like: how wide, in which characters, coloured or not.
-local bit = require "bit"
 local system = require "perigee.os"
+local utf8 = require "perigee.base.utf8"
 
 local terminal = {}
 
@@ -57,30 +57,19 @@ local function within(ranges, code)
 end
 
 local function columns_of(character)
-  local first, n = character:byte(), #character
-  if n == 1 then
-    return 1
-  end
-  local code = bit.band(first, bit.rshift(0x7F, n))
-  for i = 2, n do
-    code = code * 64 + character:byte(i) % 64
-  end
-  return within(NONE, code) and 0 or within(WIDE, code) and 2 or 1
+  local code = #character > 1 and utf8.code_point(character) or 0
+  return #character == 1 and 1 or within(NONE, code) and 0 or within(WIDE, code) and 2 or 1
 end
 
--- The characters of a text, one by one: code points, or a single byte where it is no UTF-8; a colour's code comes as one.
+-- The characters of a text, one by one; a colour's code comes as one.
 local function characters(text)
   local at = 1
   return function()
-    local from, first = at, text:byte(at)
-    if not first then
-      return nil
+    if at <= #text then
+      local found = text:match("^\27%[[%d;]*m", at) or utf8.at(text, at)
+      at = at + #found
+      return found
     end
-    local n = first < 0xC2 and 1 or first < 0xE0 and 2 or first < 0xF0 and 3 or first < 0xF5 and 4 or 1
-    local found = text:match("^\27%[[%d;]*m", from) or text:match("^." .. ("[\128-\191]"):rep(n - 1), from)
-      or text:sub(from, from)
-    at = from + #found
-    return found
   end
 end
 

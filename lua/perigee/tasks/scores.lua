@@ -1,4 +1,5 @@
 --- Scores: what tasks make of logits.
+local utf8 = require "perigee.base.utf8"
 local scores = {}
 
 --- Help texts for options that several tasks have.
@@ -87,20 +88,9 @@ function scores.mean(rows, first, last, starts)
   return mean
 end
 
--- The text with "?" for each byte that is no UTF-8, which counts as one character, as tokenizers have it.
+-- The text with "?" for each byte that is not UTF-8: tokenizers count such a byte as one character.
 local function well_formed(text)
-  if not text:find "[\128-\255]" then
-    return text
-  end
-  local malformed = require("perigee.pipe.jsonl").malformed -- loaded here: a process that answers one text seldom needs it
-  local parts, from, bad = {}, 1, malformed(text)
-  while bad do
-    parts[#parts + 1] = text:sub(from, bad - 1)
-    from = bad + 1
-    bad = malformed(text, from)
-  end
-  parts[#parts + 1] = text:sub(from)
-  return table.concat(parts, "?")
+  return utf8.repair(text, "?")
 end
 
 -- Characters that begin in bytes first to last (from 1) of a text.

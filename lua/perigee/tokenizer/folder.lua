@@ -243,15 +243,9 @@ end
 local Folder = {}
 Folder.__index = Folder
 
---- A boolean of tokenizer_config.json, the default if it is missing. null is an error unless the default is nil.
+--- A boolean of tokenizer_config.json, as read.flag gives it.
 function Folder:flag(key, default)
-  local value = self.values[key]
-  if value == nil or value == json.null and default == nil then
-    return default
-  elseif type(value) ~= "boolean" then
-    fail("'%s': %s is %s, expected true or false", self.path, key, json.describe(value))
-  end
-  return value
+  return read.flag(self.values, key, self.path, default)
 end
 
 --- An integer of tokenizer_config.json, the default if it is missing.

@@ -1,5 +1,6 @@
 --- Reading decoded JSON with errors that name the file and the value: what the other modules here share.
 local json = require "perigee.base.json"
+local utf8 = require "perigee.base.utf8"
 
 local M = {}
 
@@ -24,10 +25,13 @@ function M.given(value)
   end
 end
 
---- values[key], true or false; nil if it is missing or null.
-function M.flag(values, key, path)
-  local value = M.given(values[key])
-  if value ~= nil and type(value) ~= "boolean" then
+--- values[key], true or false; the default if the key is missing. null counts as missing if there is no default; else it is an
+-- error, because transformers would take it for false or fail, and not use its default.
+function M.flag(values, key, path, default)
+  local value = values[key]
+  if value == nil or value == json.null and default == nil then
+    return default
+  elseif type(value) ~= "boolean" then
     M.refuse(path, key, value, "true or false")
   end
   return value
@@ -69,19 +73,10 @@ end
 --- The code point of a text that is one character.
 function M.character(value, path, ...)
   local text = M.expect(value, "string", path, ...)
-  local first, size = text:byte(1) or 0, 1
-  local code = first
-  if first >= 0xC2 then
-    size = first < 0xE0 and 2 or first < 0xF0 and 3 or 4
-    code = first % 2 ^ (7 - size)
-    for i = 2, size do
-      code = code * 64 + (text:byte(i) or 0) % 64
-    end
-  end
-  if #text ~= size then
+  if text == "" or utf8.at(text, 1) ~= text then
     M.fail("'%s': %s is '%s', expected one character", path, string.format(...), text)
   end
-  return code
+  return utf8.code_point(text)
 end
 
 return M

@@ -50,7 +50,7 @@ describe("Modules after the pooling", function()
       [dense:format ', "activation_function": "custom.Tanh"'] = "'config.json': activation_function is the string 'custom.Tanh'",
       [dense:format ', "module_input_name": "token_embeddings"'] =
         "'config.json': module_input_name is the string 'token_embeddings', which is not supported, only sentence_embedding",
-      [dense:format ', "bias": 3'] = "'config.json': bias is 3, expected a boolean",
+      [dense:format ', "bias": 3'] = "'config.json': bias is 3, expected true or false",
       [dense:format ', "use_residual": true'] = "'model.safetensors' has no tensor 'residual.weight'",
       [dense:format ', "bias": false'] =
         "'model.safetensors': tensor 'linear.bias' belongs to no parameter of the module; it has linear.weight",

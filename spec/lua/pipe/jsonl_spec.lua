@@ -1,5 +1,7 @@
 local cjson = require "cjson"
+local json = require "perigee.base.json"
 local jsonl = require "perigee.pipe.jsonl"
+local utf8 = require "perigee.base.utf8"
 
 local function refuses(text, why)
   local ok, message = pcall(jsonl.read, text)
@@ -38,7 +40,7 @@ describe("jsonl", function()
     for _, code in ipairs { 0, 0x1F, 0x20, 0x22, 0x5C, 0x7F, 0x80, 0x7FF, 0x800, 0xD7FF, 0xE000, 0xFFFF } do
       local text = ('{"t":"x\\u%04Xy"}'):format(code)
       assert.are.equal(cjson.decode(text).t, jsonl.read(text):text "t")
-      local quoted = "{" .. '"t":' .. jsonl.quote(jsonl.read(text):text "t") .. "}"
+      local quoted = "{" .. '"t":' .. json.quote(jsonl.read(text):text "t") .. "}"
       assert.are.equal(cjson.decode(text).t, cjson.decode(quoted).t)
     end
     assert.are.equal("😀", jsonl.read('{"t":"\\uD83D\\ude00"}'):text "t")
@@ -68,13 +70,13 @@ describe("jsonl", function()
 
   it("knows UTF-8 from what is none", function()
     for _, good in ipairs { "", "abc", "é€😀", "\0", "\239\191\191", "\244\143\191\191", "\237\159\191" } do
-      assert.is_nil(jsonl.malformed(good))
+      assert.is_nil(utf8.malformed(good))
     end
     for bad, at in pairs {
       ["\128"] = 1, ["a\255"] = 2, ["\192\128"] = 1, ["\193\191"] = 1, ["\224\128\128"] = 1, ["\237\160\128"] = 1, ["é\195"] = 3,
       ["\244\144\128\128"] = 1, ["\245\128\128\128"] = 1, ["\240\143\128\128"] = 1, ["\226\130"] = 1, ["x\226\130x"] = 2,
     } do
-      assert.are.equal(at, jsonl.malformed(bad))
+      assert.are.equal(at, utf8.malformed(bad))
       refuses('{"a":"' .. bad .. '"}', "no valid UTF-8 at byte")
     end
   end)
@@ -96,9 +98,9 @@ describe("jsonl", function()
 
   it("writes what other readers read", function()
     local value = { a = {}, b = { 1, 2.5, -0, "x\n\"\\\1" }, c = { d = true, e = 0.1 } }
-    assert.are.same(value, cjson.decode(jsonl.write(value)))
-    assert.are.equal('{"a":1,"b":null}', jsonl.write { a = 1, b = 1 / 0 })
-    assert.are.equal("9007199254740991", jsonl.write(2 ^ 53 - 1))
+    assert.are.same(value, cjson.decode(json.line(value)))
+    assert.are.equal('{"a":1,"b":null}', json.line { a = 1, b = 1 / 0 })
+    assert.are.equal("9007199254740991", json.line(2 ^ 53 - 1))
   end)
 
   it("blames who gave what is none", function()
@@ -106,15 +108,14 @@ describe("jsonl", function()
     deep[1] = deep
     for _, case in ipairs {
       { jsonl.read, nil, "jsonl.read: the line is nil, expected a text" },
-      { jsonl.malformed, {}, "jsonl.malformed: the text is a table, expected a text" },
-      { jsonl.quote, 3, "jsonl.quote: the text is 3, expected a text" },
-      { jsonl.write, print, "JSON has no function, only texts" },
-      { jsonl.write, { [{}] = 1 }, "a member's name is a table, expected a text" },
-      { jsonl.write, deep, "more than 512 tables in one another" },
+      { json.quote, 3, "json.quote: the text is 3, expected a text" },
+      { json.line, print, "JSON has no function, only texts" },
+      { json.line, { [{}] = 1 }, "a member's name is a table, expected a text" },
+      { json.line, deep, "more than 512 tables in one another" },
     } do
       local ok, message = pcall(function() case[1](case[2]) end)
       assert.is_false(ok)
-      assert.matches("jsonl_spec.lua:%d+: jsonl%.", message)
+      assert.matches("jsonl_spec.lua:%d+: json", message)
       assert.matches(case[3], message, 1, true)
     end
   end)
