@@ -1,6 +1,6 @@
---- Added tokens as transformers 5 adds them: first those that have ids of their own, then the named special tokens, then the
--- extra ones. Their ids are the vocabulary's or, if that lacks them, numbers from its size on in this order, whatever the files
--- say.
+--- Added tokens in the order in which transformers 5 adds them: first those for which a file gives an id, then the named special
+-- tokens, then the extra ones. A token that the vocabulary has keeps the vocabulary's id. The others get ids from the
+-- vocabulary's size on, in this order, even if a file gives other ids.
 local M = {}
 
 local FLAGS = { "single_word", "lstrip", "rstrip", "special" }
@@ -40,8 +40,8 @@ local function contents(...)
   return set
 end
 
---- The tokens that a folder (folder.lua) adds to a tokenizer which has those of the list `there`, in order, as added_tokens of a
--- tokenizer.json but without ids.
+--- The tokens that a folder's small files add to a tokenizer that already has the tokens of the list `there`: a list in the
+-- form of added_tokens of a tokenizer.json, without ids. s: the folder (folder.lua).
 function M.list(s, there)
   local list, known, special = { unpack(s.numbered) }, contents(there, s.numbered), {}
   local function add(t)
@@ -65,7 +65,8 @@ function M.list(s, there)
   return list
 end
 
---- Ids of the tokens `texts`, by text. known: ids by text of the pieces among the texts and the list; count: pieces in all.
+--- Ids of tokens, { [text] = id }: those of `known`, { [text] = id } of the vocabulary, and new ids for the tokens of `list` that
+-- `known` lacks. count: the number of pieces of the vocabulary, which is the first new id.
 function M.ids(list, known, count)
   local ids, next_id = setmetatable({}, { __index = known }), count
   for _, t in ipairs(list) do

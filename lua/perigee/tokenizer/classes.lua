@@ -7,13 +7,14 @@
 -- An entry of CLASSES:
 --   model      the type of the vocabulary: "WordPiece", "BPE" or "Unigram"
 --   special    texts of the special tokens that no file names
---   spaced     if a mask that is given as a text takes the space before it: { special = whether the class calls it special }
---   objects    whether the class makes objects of special tokens that are given as texts: an extra token that is the same text is
---              then another one, whose flags count
+--   spaced     { special = boolean } if a mask token that is given as a text alone also matches the space before it; special:
+--              the mask token's flag
+--   objects    whether the class makes token objects of special tokens that are given as texts alone. An extra token with the
+--              same text is then a different token, and its flags are used
 --   extra      special tokens that the class adds unless a file lists extra ones
 --   types      whether a pair's second text has token type 1
---   takes      keys of tokenizer_config.json that the class obeys, besides those that all obey
---   make(x)    the tokenizer as a tokenizer.json says it, without the added tokens. x: see files.lua
+--   takes      keys of tokenizer_config.json that the class obeys, besides those that all classes obey
+--   make(x)    returns the tokenizer in the form of a decoded tokenizer.json, without added_tokens. x: made_by in files.lua
 local steps = require "perigee.tokenizer.steps"
 
 local M = {}
@@ -22,6 +23,7 @@ local SPACE = "\226\150\129" -- U+2581, which stands for ' '
 
 -- ---- Post-processors ------------------------------------------------------------------------------------------------------
 
+-- A post-processor of type `kind` that adds the class token before a text and the separator after each text.
 local function between(x, kind)
   local cls, sep = x.folder:text "cls_token", x.folder:text "sep_token"
   return { type = kind, cls = { cls, x.ids[cls] }, sep = { sep, x.ids[sep] } }
@@ -180,7 +182,7 @@ local ALIASES = {
   PythonBackend = "TokenizersBackend",
 }
 
--- The class of each model_type whose files name none.
+-- The class by model_type, for checkpoints whose files name no class.
 local BY_MODEL = {
   bert = "BertTokenizer", distilbert = "BertTokenizer", electra = "BertTokenizer", mpnet = "MPNetTokenizer",
   roberta = "RobertaTokenizer", ["roberta-prelayernorm"] = "RobertaTokenizer", camembert = "CamembertTokenizer",
@@ -193,9 +195,9 @@ local OTHERS = {
   FlaubertTokenizer = true, HerbertTokenizer = true, OpenAIGPTTokenizer = true, XLMTokenizer = true,
 }
 
---- The class of a checkpoint's tokenizer: an entry of CLASSES with name = its name and stated = the name that the files give it.
--- A class that is not known here has other = true, and takes tokenizer.json as it is. nil: neither the files nor the model_type
--- tell.
+--- The class of a checkpoint's tokenizer: an entry of CLASSES with the fields name, and stated = the name that the files give.
+-- For an unknown class the field `other` is true, and its tokenizer.json is used as it is. Returns nil if neither the files nor
+-- the model_type name a class.
 function M.of(c)
   local stated
   for _, values in ipairs { c.tokenizer_config, c.config } do
@@ -215,7 +217,7 @@ function M.named(name)
   return setmetatable({ name = name }, { __index = CLASSES[name] })
 end
 
--- ---- What a tokenizer.json says otherwise ---------------------------------------------------------------------------------
+-- ---- Differences of a tokenizer.json from its class -----------------------------------------------------------------------
 
 local function same(a, b)
   if type(a) ~= "table" or type(b) ~= "table" then
@@ -241,7 +243,8 @@ local PARTS = {
 local MODEL = { "unk_token", "continuing_subword_prefix", "max_input_chars_per_word", "unk_id", "dropout", "fuse_unk",
   "byte_fallback", "ignore_merges", "end_of_word_suffix" }
 
---- Calls found(name) for each part of a tokenizer.json, and of its model, that is not as the class makes it.
+--- Calls found(name) for each part of the tokenizer.json `own`, and of its model, that differs from `made`, which the class
+-- makes.
 function M.differences(own, made, path, found)
   for _, part in ipairs(PARTS) do
     local ok, theirs = pcall(part[2], own, path)

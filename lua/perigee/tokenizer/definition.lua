@@ -1,4 +1,4 @@
---- A decoded tokenizer.json as the definition that C makes a tokenizer of.
+--- Definition: a decoded tokenizer.json as the struct pgee_tokenizer_definition, from which pgee_tokenizer_new makes a tokenizer.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local read = require "perigee.tokenizer.read"
@@ -9,7 +9,7 @@ local fail, given, expect = read.fail, read.given, read.expect
 
 local M = {}
 
--- C sees strings of Lua's; what keeps them is held until the tokenizer is made.
+-- Sets a char pointer of a struct to the bytes of a Lua string, and keeps the string alive by the list `held`.
 local function text_into(struct, field, text, held)
   if text then
     held[#held + 1] = text
@@ -60,9 +60,9 @@ end
 
 local FLAGS = { "normalized", "single_word", "lstrip", "rstrip", "special" }
 
--- Added tokens. If several entries have the same content, the result has one, at the first one's place and with the last one's
--- options, as in the tokenizers package. It is special if any of them is. shown_normalized: an earlier entry was normalized.
--- Ids are the model's, or numbers from the vocabulary's size on, whatever the file says.
+-- The added tokens of a tokenizer.json. If several entries have the same content, the result has one entry, at the place of the
+-- first and with the options of the last, as tokenizers has it; it is special if any of the entries is. shown_normalized: whether
+-- an entry before the last is normalized. id is -1: C assigns the ids.
 local function added_tokens(file, path)
   local list, place = {}, {}
   for i, token in ipairs(read.list(given(file.added_tokens) or {}, path, "added_tokens")) do
@@ -98,17 +98,18 @@ local function set_added(d, list, held)
   d.added, d.added_count = array, #list
 end
 
--- ---- Special tokens for those who ask -------------------------------------------------------------------------------------
+-- ---- Special tokens by role -----------------------------------------------------------------------------------------------
 
--- Texts where the folder does not say them: those that a tokenizer has of the two families' names.
+-- For roles that the folder names no token for: the usual names. The first one that is an added token is used.
 local NAMES = {
   cls_token = { "[CLS]", "<s>" }, sep_token = { "[SEP]", "</s>" }, pad_token = { "[PAD]", "<pad>" },
   mask_token = { "[MASK]", "<mask>" }, unk_token = { "[UNK]", "<unk>" },
 }
 local ORDER = { "unk_token", "cls_token", "sep_token", "pad_token", "mask_token" }
 
--- The first special token before the first text, and the first one behind it, are what cls and sep are in a single text.
-local function framing(single)
+-- The ids of the class token and of the separator in the template for one text: the first special token before the text, and the
+-- first one after it; nil where there is none.
+local function cls_and_sep(single)
   local before, behind, seen
   for _, piece in ipairs(single or {}) do
     if piece[1] == C.PGEE_TEXT_A then
@@ -132,7 +133,7 @@ end
 
 local function set_specials(d, special, model, added, single, held)
   local ids, array, there = ffi.new("int32_t[5]", -1, -1, -1, -1, -1), ffi.new "const char *[5]", contents(added)
-  local cls, sep = framing(single)
+  local cls, sep = cls_and_sep(single)
   ids[1], ids[2] = not special.cls_token and cls or -1, not special.sep_token and sep or -1
   for i, key in ipairs(ORDER) do
     local text = special[key] or key == "unk_token" and model.unk_text
@@ -165,8 +166,8 @@ local function set_model(d, m, held)
   end
 end
 
---- The definition, which keeps alive what it points to. special: texts of special tokens by key.
--- cut: { left = whether texts are cut off at their beginning }.
+--- The definition, a pgee_tokenizer_definition that keeps alive all memory that it points to. file, path, special and cut: the
+-- four results of files.read.
 function M.of(file, path, special, cut)
   local d, held = ffi.new "pgee_tokenizer_definition", { path = path }
   local model, post, added = models.model(file, path), steps.post_processor(file, path), added_tokens(file, path)

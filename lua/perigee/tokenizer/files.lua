@@ -1,9 +1,9 @@
---- A checkpoint's tokenizer as a decoded tokenizer.json. It is the file itself, or its equivalent made from other files as
--- transformers 5 makes it (classes.lua): from vocab.txt, from vocab.json and merges.txt, or from a SentencePiece model, each
--- with the small files in the same folder.
-local foreign = require "perigee.base.foreign"
+--- A checkpoint's tokenizer as a decoded tokenizer.json: the file itself, or the equivalent that transformers 5 makes
+-- (classes.lua) from vocab.txt, from vocab.json and merges.txt, or from a SentencePiece model, each with the small files in the
+-- same folder (folder.lua).
 local json = require "perigee.base.json"
 local added = require "perigee.tokenizer.added"
+local adjust = require "perigee.tokenizer.adjust"
 local classes = require "perigee.tokenizer.classes"
 local folder = require "perigee.tokenizer.folder"
 local keys = require "perigee.tokenizer.keys"
@@ -12,66 +12,10 @@ local read = require "perigee.tokenizer.read"
 local schema = require "perigee.tokenizer.schema"
 local sentencepiece = require "perigee.tokenizer.sentencepiece"
 local unigram = require "perigee.tokenizer.unigram"
+local vocabularies = require "perigee.tokenizer.vocabularies"
 local fail, given = read.fail, read.given
 
 local M = {}
-
--- ---- vocab.txt ------------------------------------------------------------------------------------------------------------
-
--- The text of a vocabulary file. Any line is a valid piece, so only these two beginnings show that a file is of another kind.
-local function text_of(path)
-  local text, why = json.text(path)
-  if text and (text:find "^version https://git%-lfs" or text:find "^%s*<!DOCTYPE") then
-    fail("'%s' is no vocabulary%s", path, foreign.hint(path))
-  end
-  return text or fail("%s", why)
-end
-
--- Patterns of Unicode's white space outside ASCII, in UTF-8, at the end of a line.
-local SPACES = { "\194[\133\160]$", "\225\154\128$", "\226\128[\128-\138\168\169\175]$", "\226\129\159$", "\227\128\128$" }
-
--- A line without the white space at its end, as Rust's trim_end takes it off.
-local function trimmed(line)
-  local text = line:gsub("%s+$", "")
-  for _, space in ipairs((text:byte(-1) or 0) >= 128 and SPACES or {}) do
-    local short = text:gsub(space, "")
-    if short ~= text then
-      return trimmed(short)
-    end
-  end
-  return text
-end
-
--- One piece a line, ids from 0. Of equal lines the last counts.
-local function read_lines(path)
-  local text, vocab, id = text_of(path), {}, 0
-  for line in (text:sub(-1) == "\n" and text or text .. "\n"):gmatch "([^\n]*)\n" do
-    vocab[trimmed(line)] = id
-    id = id + 1
-  end
-  return { vocab = vocab, path = path }
-end
-
--- ---- vocab.json and merges.txt --------------------------------------------------------------------------------------------
-
--- Two pieces a line. The tokenizers package passes over a line that begins with #version.
-local function read_merges(path)
-  local merges = {}
-  for line in (text_of(path):gsub("\r\n", "\n") .. "\n"):gmatch "([^\n]*)\n" do
-    if line ~= "" and line:sub(1, 8) ~= "#version" then
-      merges[#merges + 1] = line
-    end
-  end
-  return merges
-end
-
-local function read_pieces(files)
-  local vocab = json.object(files.pieces)
-  for piece, id in pairs(vocab) do
-    read.integer(id, files.pieces, "the id of '%s'", piece)
-  end
-  return { vocab = vocab, merges = read_merges(files.merges), path = files.pieces }
-end
 
 -- ---- tokenizer.json -------------------------------------------------------------------------------------------------------
 
@@ -98,7 +42,8 @@ end
 
 -- ---- Made by a class ------------------------------------------------------------------------------------------------------
 
--- Names the special tokens of the class that no file names.
+-- Adds the class's default special tokens for the keys that no file names, and applies the class's rules for tokens that are
+-- given as a text alone (spaced and objects of classes.lua).
 local function with_defaults(s, class)
   for key, text in pairs(class.special) do
     if s.named[key] == nil then
@@ -124,8 +69,8 @@ local function with_defaults(s, class)
   end
 end
 
--- The tokenizer that a class makes of x: { vocab =, merges =, charsmap =, unk =, path = }, whose vocab is ids by pieces or, of
--- Unigram, as unigram.file gives it.
+-- The tokenizer that a class makes of x = { vocab =, merges =, charsmap =, unk =, path = }. vocab: ids by pieces or, for Unigram,
+-- what unigram.file gives. Adds to x: folder, and the ids of special tokens (ids, first) that the class's make reads.
 local function made_by(class, x, s)
   x.folder = s
   local list, wanted = added.list(s, {}), {}
@@ -142,28 +87,7 @@ local function made_by(class, x, s)
   return file
 end
 
--- ---- Sentence-transformers' lower case ------------------------------------------------------------------------------------
-
-local function lowers(normalizer)
-  if type(normalizer) ~= "table" then
-    return false
-  end
-  for _, part in ipairs(type(normalizer.normalizers) == "table" and normalizer.normalizers or {}) do
-    if lowers(part) then
-      return true
-    end
-  end
-  return normalizer.type == "Lowercase" or normalizer.type == "BertNormalizer" and normalizer.lowercase == true
-end
-
--- sentence-transformers has texts in lower case where sentence_bert_config.json says so, whatever the tokenizer does.
-local function in_lower_case(file)
-  if not lowers(file.normalizer) then
-    file.normalizer = { type = "Sequence", normalizers = { { type = "Lowercase" }, given(file.normalizer) } }
-  end
-end
-
--- ---- What the model is given, and what is shown ---------------------------------------------------------------------------
+-- ---- Facts about a tokenizer.json -----------------------------------------------------------------------------------------
 
 -- Whether a pre-tokenizer puts a space before a text.
 local function prefixes(pre)
@@ -179,26 +103,7 @@ local function prefixes(pre)
     or pre.type == "Metaspace" and pre.add_prefix_space ~= false and pre.prepend_scheme ~= "never"
 end
 
-local CLEANED = {
-  { " .", "." }, { " ?", "?" }, { " !", "!" }, { " ,", "," }, { " ' ", "'" }, { " n't", "n't" }, { " 'm", "'m" }, { " 's", "'s" },
-  { " 've", "'ve" }, { " 're", "'re" },
-}
-
--- Adds steps to the decoder that change a decoded text as transformers does with clean_up_tokenization_spaces. A tokenizer of
--- byte pair encoding gets none.
-local function clean_up(c, file, s)
-  if not s:flag("clean_up_tokenization_spaces", false) or models.type_of(file.model) == "BPE" then
-    return
-  elseif given(file.decoder) == nil then
-    return c.ignored:add(s.path, "clean_up_tokenization_spaces", "tokenizer.json has no decoder whose text could be cleaned up")
-  end
-  local steps = { file.decoder, { type = "Fuse" } }
-  for _, pair in ipairs(CLEANED) do
-    steps[#steps + 1] = { type = "Replace", pattern = { String = pair[1] }, content = pair[2] }
-  end
-  file.decoder = { type = "Sequence", decoders = steps }
-end
-
+-- The direction of the object `truncation` or `padding` of a tokenizer.json: "left", "right", or nil if it gives none.
 local function direction(part)
   part = given(part)
   local value = type(part) == "table" and given(part.direction) or nil
@@ -227,7 +132,7 @@ local function no_tokenizer(c, class)
     c.folder or c.dir)
 end
 
--- The tokenizer of a tokenizer.json as it is, with the tokens that the folder adds.
+-- A tokenizer.json that is used as it is, with the tokens added that the folder's small files have.
 local function as_it_is(file, s)
   local padding = given(file.padding)
   if s.named.pad_token == nil and type(padding) == "table" and type(padding.pad_token) == "string" then
@@ -286,9 +191,9 @@ local function from_vocabulary(c, files, class)
     fail("'%s': a vocabulary of tokenizer_class '%s' is not supported; a tokenizer.json beside it would say everything itself",
       files.vocabulary or files.pieces or files.sentencepiece, class.stated)
   elseif files.vocabulary and (kind == "WordPiece" or not class) then
-    x = read_lines(files.vocabulary)
+    x = vocabularies.lines(files.vocabulary)
   elseif files.pieces and files.merges and (kind == "BPE" or not class) then
-    x = read_pieces(files)
+    x = vocabularies.pairs(files)
   elseif files.sentencepiece and (kind == "Unigram" or not kind) then
     return from_pieces(files.sentencepiece, class, s)
   else
@@ -317,14 +222,14 @@ function M.read(c)
   local files, class = c:tokenizer_files(), classes.of(c)
   local file, path, s, own, guessed = (files.tokenizer and from_json or from_vocabulary)(c, files, class)
   class = class or guessed or classes.named "TokenizersBackend"
-  keys.check(c, { class = class, lowers = lowers(file.normalizer), prefixed = prefixes(file.pre_tokenizer) })
+  keys.check(c, { class = class, lowers = adjust.lowers(file.normalizer), prefixed = prefixes(file.pre_tokenizer) })
   if own and direction(own.padding) == "left" and given(c.tokenizer_config.padding_side) == nil then
     c.ignored:add(path, "padding.direction", "sequences are not padded")
   end
   if files.lower then
-    in_lower_case(file)
+    adjust.lower(file)
   end
-  clean_up(c, file, s)
+  adjust.clean_up(c, file, s)
   file.one_type = c.files.config ~= nil and not keys.gives_types(c, class)
   return file, path, texts(s), { left = keys.truncation_side(c, own and direction(own.truncation)) == "left" }
 end

@@ -5,13 +5,13 @@
 --   local s = folder.read(c, tokenizer_json)   -- a checkpoint; its tokenizer.json, decoded, or nil
 --   s.named.mask_token                         -- a token, nil if no file names it; false if a file says null
 --   s.order                                    -- the keys of s.named, in the order in which their tokens are added
---   s.extra                                    -- tokens of additional_special_tokens or extra_special_tokens; nil if not given.
---                                                 s.weak: they give way to those of another source
---   s.numbered                                 -- tokens that have ids of their own, by these ids
+--   s.extra                                    -- tokens of additional_special_tokens or extra_special_tokens; nil if not given
+--   s.weak                                     -- true: another source of extra tokens replaces s.extra
+--   s.numbered                                 -- tokens for which a file gives an id, in the order of these ids
 --   s:flag("do_lower_case", true)              -- a boolean of tokenizer_config.json
 --
--- A token is { content =, special =, normalized =, single_word =, lstrip =, rstrip = }; normalized is nil if no file says it, and
--- then the opposite of special. plain: it was given as a text alone.
+-- A token is { content =, special =, normalized =, single_word =, lstrip =, rstrip =, plain = }. If no file says whether it is
+-- normalized, the field is nil, which means the opposite of special. plain: whether the file gives the token as a text alone.
 local json = require "perigee.base.json"
 local jsonl = require "perigee.pipe.jsonl"
 local options = require "perigee.options"
@@ -36,8 +36,8 @@ function M.plain(content)
   return { content = content, special = true, single_word = false, lstrip = false, rstrip = false, plain = true }
 end
 
--- A text, or an object that says more of it. special: the flag's value if an object does not say it; true in
--- special_tokens_map.json.
+-- A token from a text, or from an object with its flags. special: the flag's value if the object does not have it (true in
+-- special_tokens_map.json).
 local function token(value, special, path, ...)
   if type(value) == "string" then
     return M.plain(value)
@@ -82,7 +82,7 @@ local function list_of(values, special, path, key)
   return list
 end
 
--- Names a token by a key, and puts the key at the end of the order.
+-- Makes `value` the token of a key. A key that is not one of NAMED is put at the end of s.order.
 local function name(s, key, value, path)
   if s.named[key] == nil and not IS_NAMED[key] then
     s.order[#s.order + 1] = key
@@ -109,7 +109,7 @@ end
 
 -- ---- tokenizer_config.json ------------------------------------------------------------------------------------------------
 
--- Whether a checkpoint names a token by a key of its own. Then the order of the keys counts.
+-- Whether a file names a token by a key that is not one of NAMED. If it does, the order of the file's keys matters.
 local function has_own(values)
   for key, value in pairs(values) do
     if type(key) == "string" and key:find "_token$" and not IS_NAMED[key] and type(value) == "string" then
@@ -119,7 +119,7 @@ local function has_own(values)
   return false
 end
 
--- Special tokens by their keys: "mask_token" and, of a checkpoint's own, any other key that ends so.
+-- Takes the special tokens of a file: those of the keys NAMED, and those of any other key that ends with _token.
 local function take_named(s, values, path, text, special)
   local function take(key)
     local value = values[key]
@@ -184,7 +184,7 @@ end
 
 -- ---- Older files ----------------------------------------------------------------------------------------------------------
 
--- special_tokens_map.json counts before tokenizer_config.json, but for additional_special_tokens.
+-- Takes special_tokens_map.json. Its tokens replace those of tokenizer_config.json, except additional_special_tokens.
 local function special_tokens_map(s, c)
   local path = c.files.special_tokens
   if not path then
@@ -212,7 +212,7 @@ local function legacy(s, c, tokenizer_json)
   local by_id, path = {}, c.files.added_tokens
   local special = {}
   local function count(t)
-    if t and (t.plain or t.older) then -- transformers overlooks objects of tokenizer_config.json here
+    if t and (t.plain or t.older) then -- transformers ignores objects of tokenizer_config.json here
       special[t.content] = true
     end
   end
@@ -243,12 +243,12 @@ end
 local Folder = {}
 Folder.__index = Folder
 
---- A boolean of tokenizer_config.json, as read.flag gives it.
+--- A boolean of tokenizer_config.json, or the default if the key is missing. null is an error unless the default is nil.
 function Folder:flag(key, default)
   return read.flag(self.values, key, self.path, default)
 end
 
---- An integer of tokenizer_config.json, the default if it is missing.
+--- An integer of tokenizer_config.json, or the default if the key is missing or null.
 function Folder:integer(key, default)
   local value = given(self.values[key])
   return value == nil and default or read.integer(value, self.path, "%s", key)
@@ -261,7 +261,7 @@ function Folder:text(key)
     t == false and "null" or "missing")
 end
 
---- The merged files of a checkpoint. tokenizer_json: its tokenizer.json, decoded.
+--- The merged small files of the checkpoint c. tokenizer_json: its tokenizer.json, decoded, or nil.
 function M.read(c, tokenizer_json)
   local s = setmetatable({
     values = c.tokenizer_config, path = c.files.tokenizer_config, folder = c.folder, named = {}, paths = {},

@@ -1,12 +1,12 @@
---- Tokenizers: WordPiece, Unigram and byte pair encoding as a checkpoint defines them, with the ids of the reference library.
+--- Tokenizers: WordPiece, Unigram and byte pair encoding as a checkpoint defines them, with the same ids as transformers.
 --
 --   local tokenizer = require "perigee.tokenizer"
 --   local t = tokenizer.load "path/to/checkpoint"
 --   local e = t:encode("A text", "its pair", { max_tokens = 128 })
 --   e.ids, e.types              -- { 101, 1037, 3793, 102, ... }, { 0, 0, 0, 0, 1, ... }
---   e.offsets[2]                -- { 0, 1 }: text:sub(0 + 1, 1) is what the second token comes from
---   e.sequences, e.words        -- which text a token is of (0: put around them), and which word of it (from 1)
---   e.dropped                   -- tokens that max_tokens cut off
+--   e.offsets[2]                -- { 0, 1 }: the second token stands for text:sub(0 + 1, 1)
+--   e.sequences, e.words        -- which text a token belongs to (0: special tokens), and which word of it (from 1)
+--   e.dropped                   -- how many tokens max_tokens cut off
 --   t:encode_words { "Already", "cut" }
 --   t:decode(e.ids)             -- "a text its pair"
 --   t:piece(1037), t:id "text"  -- "a", 3793
@@ -52,7 +52,7 @@ local function load(from)
   if type(from) ~= "string" and (type(from) ~= "table" or not from.tokenizer_files) then
     error(("load: argument 1 is %s, expected a checkpoint or the path of its folder"):format(pgee.describe(from)))
   end
-  -- Loaded here: an image needs none of them.
+  -- Loaded here, because a tokenizer from an image does not need them.
   local c = type(from) == "string" and require("perigee.checkpoint").tokenizer(from) or from
   local file, path, special, cut = require("perigee.tokenizer.files").read(c)
   local d = require("perigee.tokenizer.definition").of(file, path, special, cut)
@@ -63,16 +63,16 @@ local function load(from)
   return wrap(handles.wrap(out[0]))
 end
 
---- The tokenizer of a checkpoint: what perigee.checkpoint opened, or the path of a folder, which need hold no model.
--- Errors: no file of a tokenizer; a component that is not supported; a vocab.txt without [UNK], [CLS] or [SEP]. A vocabulary may
--- lack special tokens: then t.pad, t.mask and so on are nil.
+--- The tokenizer of a checkpoint. from: what perigee.checkpoint.open returned, or the path of a folder, which may lack a model.
+-- Errors: the folder has no file of a tokenizer; a component is not supported; a vocab.txt lacks [UNK], [CLS] or [SEP]. If the
+-- vocabulary lacks another special token, t.pad, t.mask and so on are nil.
 function M.load(from)
   local t = pgee.raise(load, from)
   return t
 end
 
---- A tokenizer that runs from the bytes of an image, a U8 tensor as t:image() gives it, which it holds: nothing is copied.
--- Errors: bytes that are no image, or one of another version.
+--- A tokenizer that runs from the bytes of an image, a U8 tensor from t:image(). It keeps the tensor alive and copies nothing.
+-- Errors: the bytes are not an image, or an image of another version.
 function M.from_image(image)
   if not tensor.is(image) then
     error(("from_image: argument 1 is %s, expected a tensor"):format(pgee.describe(image)))
@@ -102,9 +102,9 @@ local text_a, text_b = ffi.new "pgee_text", ffi.new "pgee_text"
 local cut = ffi.new "pgee_encode_options"
 local SIDES = { right = C.PGEE_SIDE_RIGHT, left = C.PGEE_SIDE_LEFT }
 
---- For modules: encodes into int32 arrays that the caller has, at least `limit` long: ids, types, and offsets (two a token)
--- unless nil. side: "left" or "right", where a long text is cut off, nil as the tokenizer's files say. Returns how many tokens
--- there are and how many were dropped.
+--- For modules of perigee: encodes into the caller's int32 arrays: ids [limit], types [limit], and offsets [limit][2] unless nil.
+-- side: the side of a long text that is cut off, "left" or "right"; nil: as the tokenizer's files say. Returns the number of
+-- tokens, and the number of tokens that were dropped.
 function Tokenizer:encode_into(ids, types, limit, a, b, offsets, side)
   check_text(a, 4, "encode_into")
   if type(b) ~= "nil" then
@@ -156,7 +156,8 @@ local function new_arrays(capacity)
   return a
 end
 
--- Encodes two pgee_texts (the second may be nil) into arrays that are as large as need be.
+-- Encodes one or two pgee_texts (second: nil for one) into new arrays. If the first arrays are too small, C says the length that
+-- is needed, and the second round has arrays of that length.
 local function encode(t, first, second, o)
   local bytes = tonumber(first.count) + (second and tonumber(second.count) or 0)
   local capacity = bytes + tonumber(C.pgee_tokenizer_special_count(handle_of(t), second and 1 or 0)) + 2
@@ -191,12 +192,12 @@ local function text_struct(text)
 end
 
 --- Encodes a text, or a pair of texts, with the special tokens around them. Options:
---   max_tokens  the most tokens, special ones included; default: no limit
+--   max_tokens  the maximum number of tokens, special tokens included; default: no limit
 --   truncate    the text that tokens are dropped from: "longest" (default; the longer text until both are equal, then both, as in
 --               transformers), "first" or "second": an error if nothing of it would be left
 --   truncation_side   the side of a text that tokens are dropped from: "right" (its end) or "left" (its beginning). Default:
 --               t.truncation_side, which the tokenizer's files say
---   special     false: no special tokens are put around
+--   special     false: no special tokens are added
 --   offsets     "bytes" (the default) or "characters"
 -- Returns a table of lists that have one entry a token. A special token that the tokenizer adds has offsets 0, 0, sequence 0
 -- and no word.
@@ -215,8 +216,9 @@ function Tokenizer:encode(text, pair, opts)
   return (lists(encode(self, first, second, o)))
 end
 
---- Encodes a text that is given as a list of words: each is encoded alone, as in the reference library (is_split_into_words).
--- Options and result as of encode, but that words are indices into the list, and offsets count from the beginning of the word.
+--- Encodes a text that is given as a list of words. Each word is encoded alone, as transformers does with is_split_into_words.
+-- Options and result are those of encode, with two differences: `words` has indices into the list, and offsets count from the
+-- beginning of the word.
 function Tokenizer:encode_words(words, opts)
   if type(words) ~= "table" then
     error(("encode_words: argument 1 is %s, expected a list of strings"):format(pgee.describe(words)))
@@ -234,15 +236,15 @@ function Tokenizer:encode_words(words, opts)
   return (lists(encode(self, first, nil, o)))
 end
 
---- How many special tokens are put around one text, or around a pair (pair = true).
+--- The number of special tokens that are added to one text or, if pair is true, to a pair.
 function Tokenizer:special_count(pair)
   return tonumber(C.pgee_tokenizer_special_count(handle_of(self), pair and 1 or 0))
 end
 
 -- ---- Pieces and texts -----------------------------------------------------------------------------------------------------
 
---- The piece or added token with that id; nil if there is none. As in the reference library, an added token that is looked for in
--- normalized text is shown normalized.
+--- The piece or added token with that id; nil if there is none. An added token that is looked for in normalized text is returned
+-- normalized, as tokenizers does.
 function Tokenizer:piece(id)
   local text = type(id) == "number" and C.pgee_tokenizer_piece(handle_of(self), id, count) or nil
   return text ~= nil and ffi.string(text, tonumber(count[0])) or nil
@@ -272,7 +274,8 @@ local function array_of(ids)
   return array, #ids
 end
 
---- The text of a list (or int32 array) of ids, special tokens left out unless opts.special. What normalizing took stays lost.
+--- The text of a list (or int32 array) of ids, without special tokens unless opts.special is true. Normalizing cannot be undone:
+-- the text of a lowercasing tokenizer is lower case.
 function Tokenizer:decode(ids, opts)
   local array, n = array_of(ids)
   local special = options.check(opts, { special = true }, "decode").special and 1 or 0
@@ -293,13 +296,13 @@ end
 
 local tensor_out = pgee.out "pgee_tensor *"
 
---- What the tokenizer runs from, as a U8 tensor: the bytes to save. Equal files of a tokenizer give equal bytes.
+--- The memory from which the tokenizer runs, as a U8 tensor, to save and to give to from_image. Equal files give equal bytes.
 function Tokenizer:image()
   check(C.pgee_tokenizer_image(tensor_out, handle_of(self)))
   return tensor.wrap(tensor_out[0])
 end
 
---- Frees what C holds. Twice does no harm.
+--- Frees the tokenizer's memory in C. A second call has no effect.
 function Tokenizer:release()
   pgee.raise(options.self, self, Tokenizer, "release", "a tokenizer")
   handles.release(self.handle)

@@ -15,14 +15,14 @@ local M = {}
 
 local OBEYED, INERT = "obeyed", "inert"
 
--- Listed unless it is `usual`, or null.
+-- A check that lists the key with `reason`, unless its value is `usual` or null.
 local function listed(usual, reason)
   return function(x)
     return x.value ~= usual and reason or nil
   end
 end
 
--- Refused unless it is `usual`, or null.
+-- A check that raises an error, unless the value is `usual` or null.
 local function refused(usual, what)
   return function(x)
     if x.value ~= usual then
@@ -72,15 +72,15 @@ local KEYS = {
   never_split = function(x)
     return not empty(x.value) and "version 5 of transformers does not read it; added tokens are never split" or nil
   end,
-  word_tokenizer_type = refused("basic", "words are cut in BERT's way alone"),
-  subword_tokenizer_type = refused("wordpiece", "pieces are WordPiece's alone"),
+  word_tokenizer_type = refused("basic", "words are split as in BERT"),
+  subword_tokenizer_type = refused("wordpiece", "words are split by WordPiece"),
   sp_model_kwargs = function(x)
     return not empty(x.value) and "version 5 of transformers does not read it" or nil
   end,
   add_bos_token = function(x)
-    return x.value == true and "what is put around a text is the post-processor's" or nil
+    return x.value == true and "the post-processor says which special tokens are added" or nil
   end,
-  -- how they are cut off, padded and given to the model
+  -- how token sequences are truncated, padded and given to the model
   truncation_side = OBEYED, model_max_length = OBEYED, max_len = OBEYED, model_input_names = OBEYED,
   padding_side = function(x)
     side(x)
@@ -137,7 +137,8 @@ function M.check(c, about)
   end
 end
 
---- The side, "left" or "right", from which a key of tokenizer_config.json or else `other` says that long texts are cut off.
+--- The side of a long text that is cut off, "left" or "right": truncation_side of tokenizer_config.json, else `other`, else
+-- "right".
 function M.truncation_side(c, other)
   local value = given(c.tokenizer_config.truncation_side)
   if value ~= nil then
@@ -146,7 +147,7 @@ function M.truncation_side(c, other)
   return value or other or "right"
 end
 
---- Whether the model is given token types: model_input_names of tokenizer_config.json, else what the class has.
+--- Whether the model receives token types: as model_input_names of tokenizer_config.json says, else as the class does.
 function M.gives_types(c, class)
   local names = given(c.tokenizer_config.model_input_names)
   if names == nil then

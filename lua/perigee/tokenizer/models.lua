@@ -1,5 +1,6 @@
---- The model of a tokenizer.json, as C takes it: { kind =, vocab = { bytes =, ends =, ids =, scores =, count = }, ... } and more
--- fields of pgee_tokenizer_definition. A vocabulary in order is the same image each time, so pieces come by their ids.
+--- The model of a tokenizer.json in the form that definition.lua gives to C: { kind =, vocab = { bytes =, ends =, ids =, scores
+-- =, count = }, ... } with more fields of pgee_tokenizer_definition. Pieces are sorted by id, so that equal files give equal
+-- images.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local json = require "perigee.base.json"
@@ -12,7 +13,8 @@ local M = {}
 
 -- ---- A vocabulary from a table of ids by pieces ---------------------------------------------------------------------------
 
---- The vocabulary for C, by ids. Of pieces with one id the last in order is that id's text, as good as any.
+--- The vocabulary for C from a table of ids by pieces, sorted by id, then by piece. If several pieces have the same id, C shows
+-- the last of them for it.
 function M.vocabulary(vocab, path)
   local list = {}
   for piece, id in pairs(vocab) do
@@ -73,7 +75,8 @@ local function pair_of(merge, i, path)
   return a, b
 end
 
--- Ids of the two and of what they become: the second without the prefix of pieces inside a word.
+-- The merges for C: for each, the ids of both pieces and of the merged piece, which is the first piece followed by the second
+-- without the prefix of pieces inside a word. Also returns the number of merges.
 local function merges_of(merges, vocab, prefix, path)
   local list = ffi.new("int32_t[?]", 3 * #merges + 1)
   local function id_of(piece, i)
@@ -156,7 +159,7 @@ function M.ids(vocab, texts, path)
   return ids, vocab.count, first
 end
 
---- The type of a tokenizer.json's model; old files do not name it.
+--- The type of a tokenizer.json's model. In old files, which do not name it, it is inferred from the keys; nil if it cannot be.
 function M.type_of(model)
   if given(model.type) ~= nil then
     return model.type
@@ -166,7 +169,7 @@ function M.type_of(model)
   return given(model.max_input_chars_per_word) ~= nil and "WordPiece" or nil
 end
 
---- What C needs of the model of a tokenizer.json.
+--- The model of a decoded tokenizer.json. Errors: a type that is not supported; a field that is missing or malformed.
 function M.model(file, path)
   local model = expect(file.model, "table", path, "the model")
   local kind = M.type_of(model)

@@ -1,4 +1,4 @@
---- Reading decoded JSON with errors that name the file and the value: what the other modules here share.
+--- Functions that read values of decoded JSON files. Their errors name the file, the value, and what was expected.
 local json = require "perigee.base.json"
 local utf8 = require "perigee.base.utf8"
 
@@ -8,17 +8,17 @@ function M.fail(...)
   error(string.format(...), 0)
 end
 
---- Errors: the key of the file has that value, and not what is expected.
+--- Raises the error that a key of a file has a value that is not as expected.
 function M.refuse(path, key, value, expected)
   M.fail("'%s': %s is %s, expected %s", path, key, json.describe(value), expected)
 end
 
---- The path of a file in a folder; of the folder itself for "".
+--- The path of a file in a folder; the folder itself for the name "".
 function M.join(folder, name)
   return name == "" and folder or folder:gsub("/+$", "") .. "/" .. name
 end
 
---- null and missing are both nil.
+--- The value, or nil if it is missing or null.
 function M.given(value)
   if value ~= json.null then
     return value
@@ -37,7 +37,7 @@ function M.flag(values, key, path, default)
   return value
 end
 
---- The value, of that kind. The rest says what it is.
+--- The value, which must be of the Lua type `kind`. The further arguments, a format and its values, name it in the error.
 function M.expect(value, kind, path, ...)
   if type(value) ~= kind then
     M.fail("'%s': %s is %s, expected a %s", path, string.format(...), json.describe(value), kind)
@@ -45,7 +45,7 @@ function M.expect(value, kind, path, ...)
   return value
 end
 
---- As expect, or the default where the value is missing or null.
+--- As expect, but returns the default if the value is missing or null.
 function M.optional(value, kind, default, path, ...)
   if value == nil or value == json.null then
     return default
@@ -53,7 +53,7 @@ function M.optional(value, kind, default, path, ...)
   return M.expect(value, kind, path, ...)
 end
 
---- A list. An empty object cannot be told from an empty one.
+--- The value, which must be a list. An empty object is accepted too, because decoded it is equal to an empty list.
 function M.list(value, path, ...)
   if type(value) ~= "table" or #value == 0 and next(value) ~= nil then
     M.fail("'%s': %s is %s, expected a list", path, string.format(...),
@@ -62,7 +62,7 @@ function M.list(value, path, ...)
   return value
 end
 
---- An id, count or length.
+--- The value, which must be an integer from 0 to 2^31 - 1: an id, a count or a length.
 function M.integer(value, path, ...)
   if type(value) ~= "number" or value % 1 ~= 0 or value < 0 or value >= 2 ^ 31 then
     M.fail("'%s': %s is %s, expected an integer from 0 to 2^31 - 1", path, string.format(...), json.describe(value))

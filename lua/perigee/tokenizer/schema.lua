@@ -1,5 +1,5 @@
---- The keys of a tokenizer.json: those of the file, and those of each component by its type. A key that is not here has no
--- effect, neither here nor in the tokenizers package, and is listed. The modules that read the keys check their values.
+--- The keys of a tokenizer.json: those of the file, and those of each component by its type. A key that is not in these tables
+-- has no effect here or in tokenizers, and is put on the list of ignored keys. The modules that read a key check its value.
 local read = require "perigee.tokenizer.read"
 
 local M = {}
@@ -59,7 +59,8 @@ local function check_component(c, name, found)
   end
 end
 
---- Puts the keys of a decoded tokenizer.json that are not known on `ignored`. rebuilt: only its vocabulary is taken.
+--- Puts the unknown keys of a decoded tokenizer.json on the list `ignored`. rebuilt: whether only the vocabulary of the file is
+-- used, because a class makes the other components; their keys are then not checked.
 function M.check(file, path, ignored, rebuilt)
   local function found(key)
     ignored:add(path, key, "this key is not known")

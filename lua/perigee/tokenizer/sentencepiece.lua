@@ -1,24 +1,24 @@
---- SentencePiece models (sentencepiece.bpe.model, spiece.model, tokenizer.model): read, and made into what a tokenizer.json with
--- the same tokenizer says, as the reference library converts them.
+--- SentencePiece models (sentencepiece.bpe.model, spiece.model, tokenizer.model): reads them, and makes from them the equivalent
+-- decoded tokenizer.json, as transformers converts them.
 --
---   local m = sentencepiece.read "sentencepiece.bpe.model"          -- pieces and settings as they are in the file
---   local file = sentencepiece.file(m, "XLMRobertaTokenizer", {})   -- as unigram.file gives a tokenizer.json
+--   local m = sentencepiece.read "spiece.model"    -- pieces and settings as they are in the file
+--   local file = sentencepiece.plain(m)            -- a tokenizer.json by the model's own settings
+--   local parts = sentencepiece.parts(m, "XLMRobertaTokenizer", s)   -- what a class (tokenizer/classes.lua) needs of the model
 --
--- The file is one protocol buffer (sentencepiece_model.proto). What the reader does not know it skips; what is cut short, or of
--- another kind than it should be, is an error. Only Unigram models: others are an error that names their type.
+-- The file is one protocol buffer (sentencepiece_model.proto, protobuf.lua). Only Unigram models are supported; another type is
+-- an error that names it.
 --
--- Forms, by the checkpoint's tokenizer_class:
---   XLMRobertaTokenizer  ids are fairseq's: <s> <pad> </s> <unk>, then the pieces from the fourth on, and <mask> at the end
---   CamembertTokenizer   <s>NOTUSED <pad> </s>NOTUSED <unk> <unk>NOTUSED, then the pieces from the second on, and <mask>
---   XLNetTokenizer       ids are the model's; without accents; <sep> and <cls> at the end
---   none                 ids are the model's, text is treated as the model says, and nothing is put around it
-local bit = require "bit"
+-- The ids of the pieces depend on the checkpoint's tokenizer_class:
+--   XLMRobertaTokenizer  fairseq's ids: <s> <pad> </s> <unk>, then the model's pieces from the fourth on, then <mask>
+--   CamembertTokenizer   <s>NOTUSED <pad> </s>NOTUSED <unk> <unk>NOTUSED, then the model's pieces from the second on, then <mask>
+--   XLNetTokenizer       the model's ids; accents are removed; <sep> and <cls> follow a text
+--   no class             the model's ids and settings; no special tokens are added to a text
 local ffi = require "ffi"
-local foreign = require "perigee.base.foreign"
 local json = require "perigee.base.json"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
-local band, bor, lshift, rshift = bit.band, bit.bor, bit.lshift, bit.rshift
+local protobuf = require "perigee.tokenizer.protobuf"
+local fail = require("perigee.tokenizer.read").fail
 
 local M = {}
 
@@ -26,17 +26,8 @@ local SPACE = "\226\150\129" -- U+2581, which stands for ' '
 local NORMAL, CONTROL, USER_DEFINED = 1, 3, 4
 local MODEL_TYPES = { "UNIGRAM", "BPE", "WORD", "CHAR" }
 
-local function fail(...)
-  error(string.format(...), 0)
-end
-
--- ---- Protocol buffers --------------------------------------------------------------------------------------------------------
-
--- Messages are tables by field number: { name, kind }. Kinds are wire types, or messages.
-local VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-local INT, BOOL, FLOAT, TEXT = "an int", "a bool", "a number", "a string"
-local WIRE = { [INT] = VARINT, [BOOL] = VARINT, [FLOAT] = FIXED32, [TEXT] = BYTES }
-
+-- The messages of sentencepiece_model.proto, as far as they are used.
+local INT, BOOL, FLOAT, TEXT = protobuf.INT, protobuf.BOOL, protobuf.FLOAT, protobuf.TEXT
 local PIECE = { [1] = { "piece", TEXT }, [2] = { "score", FLOAT }, [3] = { "type", INT } }
 local TRAINER = {
   [3] = { "model_type", INT }, [24] = { "treat_whitespace_as_suffix", BOOL }, [35] = { "byte_fallback", BOOL },
@@ -48,104 +39,11 @@ local NORMALIZER = {
 }
 local MODEL = { [1] = { "pieces", PIECE }, [2] = { "trainer", TRAINER }, [3] = { "normalizer", NORMALIZER } }
 
--- A position in bytes: s[at] to s[stop - 1] are left.
-local function malformed(r, ...)
-  fail("'%s': byte %d: %s%s", r.path, r.at, string.format(...), foreign.hint(r.path))
-end
-
-local function truncated(r)
-  malformed(r, "the file is cut short, or is no SentencePiece model")
-end
-
--- The low 32 bits of a number, signed, and whether there are more.
-local function varint(r)
-  local s, low, more = r.s, 0, false
-  for i = 0, 9 do
-    if r.at >= r.stop then
-      truncated(r)
-    end
-    local byte = s[r.at]
-    r.at = r.at + 1
-    local value = band(byte, 127)
-    if i < 5 then
-      low = bor(low, lshift(value, 7 * i))
-    end
-    more = more or i == 4 and value > 15 or i > 4 and value > 0
-    if byte < 128 then
-      return low, more
-    end
-  end
-  return malformed(r, "a number of more than 10 bytes; expected a SentencePiece model")
-end
-
--- Takes `count` bytes.
-local function take(r, count, more)
-  if more or count < 0 or count > r.stop - r.at then
-    truncated(r)
-  end
-  r.at = r.at + count
-  return r.at - count
-end
-
-local function skip(r, wire)
-  if wire == VARINT then
-    varint(r)
-  elseif wire == FIXED64 then
-    take(r, 8)
-  elseif wire == FIXED32 then
-    take(r, 4)
-  elseif wire == BYTES then
-    take(r, varint(r))
-  else
-    malformed(r, "a field of wire type %d; expected a SentencePiece model", wire)
-  end
-end
-
-local function value(r, kind)
-  if kind == FLOAT then
-    return pgee.number(r.s + take(r, 4), pgee.C.PGEE_F32)
-  elseif kind == TEXT then
-    local count, more = varint(r)
-    return ffi.string(r.s + take(r, count, more), count)
-  end
-  local low, more = varint(r)
-  if kind == BOOL then
-    return low ~= 0 or more
-  end
-  return low
-end
-
--- Calls found(field, stop) at the value of each field up to `stop` that `message` has; for one that is a message, where it ends.
-local function each(r, message, stop, found)
-  local outer = r.stop
-  r.stop = stop
-  while r.at < stop do
-    local tag, more = varint(r)
-    local field, wire = message[rshift(tag, 3)], band(tag, 7)
-    if more or rshift(tag, 3) == 0 then
-      malformed(r, "a field without a number; expected a SentencePiece model")
-    elseif not field then
-      skip(r, wire)
-    elseif wire ~= (WIRE[field[2]] or BYTES) then
-      fail("'%s': byte %d: '%s' has wire type %d, expected %d", r.path, r.at, field[1], wire, WIRE[field[2]] or BYTES)
-    else
-      local inner
-      if not WIRE[field[2]] then
-        local count, too_many = varint(r)
-        inner = take(r, count, too_many) + count
-        r.at = inner - count
-      end
-      found(field, inner)
-    end
-  end
-  r.stop = outer
-end
-
 -- ---- The model ---------------------------------------------------------------------------------------------------------------
 
 local function count_pieces(r)
   local count = 0
-  each(r, { [1] = MODEL[1] }, r.stop, function(_, stop)
+  protobuf.each(r, { [1] = MODEL[1] }, r.stop, function(_, stop)
     count, r.at = count + 1, stop
   end)
   r.at = 0
@@ -154,7 +52,7 @@ end
 
 local function read_fields(r, into)
   return function(field)
-    into[field[1]] = value(r, field[2])
+    into[field[1]] = protobuf.value(r, field[2])
   end
 end
 
@@ -172,8 +70,8 @@ local function check(m)
   return m
 end
 
---- A model: { path, pieces = list of strings, scores, types (arrays from 0), count, trainer =, normalizer = }, these with the
--- fields above. text: of the file, where it has been read.
+--- Reads a model: { path, pieces = list of strings, scores, types = arrays from index 0, count, trainer =, normalizer = }; the
+-- last two are tables of the fields of TRAINER and NORMALIZER. text: the file's text, if the caller has read it; else nil.
 function M.read(path, text)
   local why
   if not text then
@@ -182,7 +80,7 @@ function M.read(path, text)
   if not text then
     fail("%s", why)
   end
-  local r = { path = path, s = ffi.cast("const uint8_t *", text), at = 0, stop = #text }
+  local r = protobuf.reader(path, text)
   local count = count_pieces(r)
   local m = {
     path = path, count = 0, pieces = {}, scores = pgee.doubles(count), types = ffi.new("int32_t[?]", count),
@@ -191,9 +89,9 @@ function M.read(path, text)
   }
   local piece = {}
   local read = { pieces = read_fields(r, piece), trainer = read_fields(r, m.trainer), normalizer = read_fields(r, m.normalizer) }
-  each(r, MODEL, #text, function(field, stop)
+  protobuf.each(r, MODEL, #text, function(field, stop)
     piece.piece, piece.score, piece.type = "", 0, NORMAL
-    each(r, field[2], stop, read[field[1]])
+    protobuf.each(r, field[2], stop, read[field[1]])
     if field[2] == PIECE then
       m.pieces[m.count + 1], m.scores[m.count], m.types[m.count] = piece.piece, piece.score, piece.type
       m.count = m.count + 1
@@ -204,7 +102,8 @@ end
 
 -- ---- As a tokenizer.json ------------------------------------------------------------------------------------------------
 
--- Pieces and scores for C, as perigee.unigram has them: `before`, the model's from the piece `first` on (from 0), `behind`.
+-- Pieces and scores for C, in the form of tokenizer/unigram.lua: the pieces of the list `before`, the model's from index `first`
+-- (from 0) on, and those of the list `behind`. An entry of the two lists is { text, score or nil for 0 }.
 local function vocabulary(m, before, first, behind)
   local texts, count = {}, #before + math.max(m.count - first, 0) + #behind -- a model may have fewer pieces than `first`
   local ends, scores = ffi.new("int64_t[?]", count), pgee.doubles(count)
@@ -255,7 +154,8 @@ local FORMS = {
   end,
 }
 
--- A pre-tokenizer that makes each user-defined piece a word of its own, the longest first; nil where there are none.
+-- A pre-tokenizer that makes each user-defined piece a word of its own; nil if the model has no such piece. If two pieces match
+-- at one place, the longer counts.
 local function user_defined(m)
   local list = {}
   for i = 0, m.count - 1 do
@@ -271,8 +171,8 @@ local function user_defined(m)
   return #list > 0 and { type = "Split", pattern = pattern, behavior = "Isolated", invert = false } or nil
 end
 
---- The equivalent decoded tokenizer.json by the model's own settings, without added tokens. If a normalizer has the type
--- Precompiled, its blob is in the field `blob`.
+--- The equivalent decoded tokenizer.json by the model's own settings, without added tokens. A normalizer of type Precompiled has
+-- its bytes in the field `blob`.
 function M.plain(m)
   local n, steps = m.normalizer, { charsmap(m) }
   local function replace(kind, pattern, content)
@@ -310,8 +210,9 @@ function M.parts(m, name, s)
   return { vocab = vocabulary(m, before, first, behind), charsmap = charsmap(m), unk = m.trainer.unk_id, path = m.path }
 end
 
---- The pieces that are found in a text before it is cut, as tokens (tokenizer/folder.lua): control pieces, which are special; and
--- those that the user defined, if a class makes the tokenizer. Without a class a pre-tokenizer finds the latter.
+--- The pieces that are looked for in a text before pre-tokenizing, as tokens (tokenizer/folder.lua): control pieces, which are
+-- special tokens, and, if has_class, user-defined pieces. If no class makes the tokenizer, a pre-tokenizer finds user-defined
+-- pieces.
 function M.added(m, has_class)
   local list = {}
   for i = 0, m.count - 1 do
@@ -325,7 +226,8 @@ function M.added(m, has_class)
   return list
 end
 
---- An error if a model cannot be used by the class of that name; nil: no class is known. stated: the name that the files give it.
+--- An error if the class cannot use the model. name: the class, nil if none is known; stated: the tokenizer_class that the files
+-- give, or nil.
 function M.check_class(m, name, stated)
   if name and not FORMS[name] or stated and not name and not stated:find "^PreTrainedTokenizer" then
     fail("'%s': a SentencePiece model of tokenizer_class '%s' is not supported, expected %s, or none; a tokenizer.json beside it "

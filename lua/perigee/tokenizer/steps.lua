@@ -1,7 +1,8 @@
---- The components of a tokenizer.json but its model: normalizers, pre-tokenizers and decoders as lists of steps, which C runs one
--- after another, and post-processors as templates. A component that is not here is an error that names it.
+--- The components of a tokenizer.json except its model. Normalizers, pre-tokenizers and decoders become lists of steps, which C
+-- runs one after another; post-processors become templates. A component that is not supported is an error that names it.
 --
--- A step is { kind = C.PGEE_STEP_..., a =, b =, c =, d =, text =, more = }; what the letters are is said in perigee.h.
+-- A step is { kind = C.PGEE_STEP_..., a =, b =, c =, d =, text =, more = }. perigee.h says, for each kind, what these fields
+-- mean.
 local pgee = require "perigee.ffi"
 local json = require "perigee.base.json"
 local read = require "perigee.tokenizer.read"
@@ -140,7 +141,7 @@ local DECODERS = {
   end,
 }
 
--- ---- A component, which may be a sequence of them -------------------------------------------------------------------------
+-- ---- A component, or a sequence of components ------------------------------------------------------------------------------
 
 local function names(makers)
   local list = { "Sequence" }
@@ -172,7 +173,7 @@ local function component(makers, what, key)
   end
 end
 
---- Lists of steps; empty where there is no such component.
+--- Functions of (file, path) that return the list of steps of a component; an empty list if the file does not have it.
 M.normalizers = component(NORMALIZERS, "normalizer", "normalizers")
 M.pre_tokenizers = component(PRE_TOKENIZERS, "pre_tokenizer", "pretokenizers")
 M.decoders = component(DECODERS, "decoder", "decoders")
@@ -251,12 +252,13 @@ local function process(into, post, path)
   local done = PROCESSORS[post.type] or fail("'%s': the post_processor is of type %s, which is not supported; expected %s", path,
     type(post.type) == "string" and "'" .. post.type .. "'" or json.describe(post.type), names(PROCESSORS))
   if into.single then
-    fail("'%s': a post-processor behind one that puts special tokens around is not supported: %s", path, post.type)
+    fail("'%s': the post-processor %s follows one that adds special tokens, which is not supported", path, post.type)
   end
   done(into, post, path)
 end
 
---- { single =, pair = lists of { id, type }, nil for the texts alone; trim_offsets =, add_prefix_space = }
+--- The post-processor: { single =, pair =, trim_offsets =, add_prefix_space = }. single and pair are templates, lists of { id
+-- of a token, or C.PGEE_TEXT_A or _B; token type }; nil if no special tokens are added.
 function M.post_processor(file, path)
   local into = {}
   if given(file.post_processor) ~= nil then

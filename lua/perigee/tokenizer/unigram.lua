@@ -1,30 +1,28 @@
---- Unigram as a tokenizer.json defines it: pieces with scores, which C reads, and SentencePiece's precompiled normalizer.
+--- Unigram models in a tokenizer.json: pieces with scores, which C reads, and SentencePiece's precompiled normalizer.
 --
---   local file = unigram.file "path/to/tokenizer.json"   -- decoded; where the model is Unigram, model.vocab is for C
+--   local file = unigram.file "path/to/tokenizer.json"   -- decoded; if the model is Unigram, model.vocab is a vocab for C
 --   local m = unigram.model(file.model, path)            -- { vocab =, unk = 3 or -1, byte_fallback = false }
 --   local blob = unigram.charsmap(file.normalizer, path) -- the bytes that charsmap.h describes
 --
 -- A vocab for C is { bytes =, ends =, scores =, count = }: piece i, from 0, is bytes[ends[i - 1]] to bytes[ends[i] - 1] and has
--- id i and score scores[i]. perigee.sentencepiece gives the same from a SentencePiece model.
+-- id i and score scores[i]. tokenizer/sentencepiece.lua makes the same from a SentencePiece model.
 local ffi = require "ffi"
 local bit = require "bit"
 local json = require "perigee.base.json"
 local pgee = require "perigee.ffi"
 local C = pgee.C
+local fail = require("perigee.tokenizer.read").fail
 
 local M = {}
 
-local function fail(...)
-  error(string.format(...), 0)
-end
-
 local out = pgee.out "pgee_vocabulary *"
 
--- The text of a tokenizer.json with null where C has read the pieces, and these; only the text where it is no list of pieces.
+-- If the vocab in the text of a tokenizer.json is a list of pieces and scores, C reads it: returns the text with null in its
+-- place, and the vocab for C. Otherwise returns the text alone.
 local function take_vocabulary(path, text)
   if C.pgee_vocabulary_json(out, path, text, #text) ~= C.PGEE_OK then
     local message = ffi.string(C.pgee_message())
-    json.object(path, text) -- which says so if it is the text that is no JSON
+    json.object(path, text) -- if the text is not JSON, this raises the better error
     fail("%s", (message:gsub("^('.-'): byte", "%1: the model's vocab: byte")))
   elseif out[0] == nil then
     return text
@@ -36,7 +34,7 @@ local function take_vocabulary(path, text)
   return text:sub(1, tonumber(read.begin)) .. "null" .. text:sub(tonumber(read["end"]) + 1), vocab
 end
 
---- A tokenizer.json, decoded. Where model.vocab is a list of pieces and scores it is a vocab for C.
+--- Reads and decodes a tokenizer.json. If its model.vocab is a list of pieces and scores, it becomes a vocab for C.
 function M.file(path)
   local text, why = json.text(path)
   if not text then
@@ -53,7 +51,7 @@ function M.file(path)
   return file
 end
 
---- What C needs of a model of type Unigram.
+--- The model for C (models.lua) from the decoded model of type Unigram.
 function M.model(model, path)
   local vocab, unk, byte_fallback = model.vocab, model.unk_id, model.byte_fallback
   if type(vocab) ~= "table" or type(vocab.scores) ~= "cdata" then
@@ -83,7 +81,7 @@ for i, range in ipairs { "AZ", "az", "09", "++", "//" } do
   end
 end
 
--- The bytes, or nil where the text is not base 64 as RFC 4648 has it: padded, and no bits left over.
+-- The bytes that a text in base 64 encodes; nil if the text is not base 64 with padding and zero bits at its end (RFC 4648).
 local function base64(text)
   local size, padding = #text, #text:match "=?=?$"
   if size % 4 ~= 0 then
@@ -106,7 +104,7 @@ local function base64(text)
   return bad < 64 and ffi.string(bytes, count) or nil
 end
 
---- The blob of a normalizer of type Precompiled.
+--- The bytes of the charsmap of a normalizer of type Precompiled.
 function M.charsmap(normalizer, path)
   local text = normalizer.precompiled_charsmap
   local blob = normalizer.blob or type(text) == "string" and base64(text)

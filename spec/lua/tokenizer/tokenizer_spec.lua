@@ -226,7 +226,7 @@ describe("A tokenizer", function()
       ["the post_processor is of type 'Made', which is not supported; expected BertProcessing, ByteLevel,"] = function(d)
         d.post_processor.type = "Made"
       end,
-      ["a post-processor behind one that puts special tokens around is not supported: ByteLevel"] = function(d)
+      ["the post-processor ByteLevel follows one that adds special tokens, which is not supported"] = function(d)
         d.post_processor = { type = "Sequence", processors = { d.post_processor, { type = "ByteLevel", trim_offsets = true } } }
       end,
       ["two post-processors that trim offsets are not supported"] = function(d)
@@ -321,7 +321,7 @@ describe("A tokenizer", function()
       end
       fails("vocab.json': a vocabulary of tokenizer_class 'HerbertTokenizerFast' is not supported", load,
         { ["vocab.json"] = "{}", ["merges.txt"] = "", ["tokenizer_config.json"] = '{"tokenizer_class": "HerbertTokenizerFast"}' })
-      fails("word_tokenizer_type is the string 'mecab', which is not supported (words are cut in BERT's way alone)", with,
+      fails("word_tokenizer_type is the string 'mecab', which is not supported (words are split as in BERT)", with,
         '{"word_tokenizer_type": "mecab"}')
       fails("subword_tokenizer_type is the string 'character'", with, '{"subword_tokenizer_type": "character"}')
       assert.equal(ids_of("a"), ids(with '{"word_tokenizer_type": "basic", "subword_tokenizer_type": null}', "a"))
