@@ -35,6 +35,7 @@ static inline float round_even(float x) { return (x + 12582912.0f) - 12582912.0f
 static inline float usable_scale(float scale) { return is_normal(scale) && is_normal(1.0f / scale) ? scale : 1.0f; }
 
 static inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+static inline int64_t divide_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 #endif

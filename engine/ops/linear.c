@@ -1,14 +1,14 @@
-/* linear.c: y = activation(x W^T + bias) + residual, tile by tile, never more than a tile away from the accumulators.
+/* linear.c: y = activation(x W^T + bias) + residual, by our own kernels (gemm_driver.c) or by oneDNN.
  *
- * The work is a list of rows, panel by panel: panel 0's rows, panel 1's, ... Threads take contiguous parts of it, equal in
- * rows: a panel stays in the cache of the thread that goes through its rows, and two threads share at most one panel.
+ * Our own kernels: the work is a list of all rows of panel 0, all rows of panel 1, ... Each thread takes a contiguous part of the
+ * list. So a panel stays in the cache of one thread while that thread goes through the rows, and two threads share at most one panel.
  */
 #include <stdio.h>
 
 #include "kernels/onednn.h"
 #include "engine/base/numbers.h"
+#include "gemm_driver.h"
 #include "operator.h"
-#include "panels.h"
 #include "engine/base/status.h"
 #include "expect.h"
 #include "quantizer.h"
@@ -67,79 +67,11 @@ static int check(const void *args) {
   return quantizer_check(&a->quantize, 1u | 1u << PGEE_STATIC, a->x, N);
 }
 
-/* ---- Our kernels: who does what ------------------------------------------------------------------------------------ */
-
-/* Where the part of thread `thread` begins in the list of rows. At a whole tile where that moves it by little. */
-static int64_t begin_of(int64_t rows, int64_t panels, int tile_m, int thread, int threads) {
-  int64_t all = rows * panels, at = all / threads * thread + all % threads * thread / threads;
-  if (all / threads < 20 * tile_m)
-    return at;
-  int64_t row = (at % rows + tile_m / 2) / tile_m * tile_m;
-  return at / rows * rows + least(row, rows);
-}
-
-typedef struct part {
-  int64_t rows, first, last;
-} part;
-
-static part part_of(const pgee_linear_args *a, const context *c) {
-  int tile_m = a->w->dtype == PGEE_S8 ? c->k->tile_m : c->k->tile_m_f32;
-  part p = {.rows = operator_rows(a->x, c)};
-  if (p.rows > 0) {
-    p.first = begin_of(p.rows, a->w->panels, tile_m, c->thread, c->threads);
-    p.last = begin_of(p.rows, a->w->panels, tile_m, c->thread + 1, c->threads);
-  }
-  return p;
-}
-
-/* The panels of a part. */
-static weight_span weights_in(const pgee_packed *w, part p) {
-  if (p.first == p.last || w->table)
-    return (weight_span){0};
-  int64_t panel = p.first / p.rows, end = (p.last - 1) / p.rows + 1, piece = w->panel_bytes;
-  return (weight_span){w->bytes + panel * piece, (end - panel) * piece, piece};
-}
-
-static int64_t part_size(int64_t n, int parts) { return (n + parts - 1) / parts; }
-
-/* The bytes to prefetch while panels i to i + count of a part, counted from 0, are multiplied. */
-static weight_span piece_ahead(const context *c, weight_span own, int64_t i, int64_t count, int64_t lead) {
-  int64_t at = own.piece * (i + (lead > own.piece * count ? lead / own.piece : count));
-  if (at >= own.bytes) {
-    at -= own.bytes;
-    own = (weight_span){c->next_weights.from, c->next_weights.bytes, own.piece};
-  }
-  return at < own.bytes ? (weight_span){own.from + at, least(own.piece * count, own.bytes - at), 0} : (weight_span){0};
-}
-
-/* How many panels are taken together where `left` are to come: groups of about one size. One tile of rows has nothing to gain. */
-static int64_t group_of(const pgee_packed *w, const kernels *k, int64_t rows, int64_t left) {
-  int64_t most = w->dtype == PGEE_S8 && rows > k->tile_m ? least(MAX_GROUP, k->group_bytes / w->panel_bytes) : 1;
-  return most > 1 && left > 1 ? part_size(left, (int)part_size(left, (int)most)) : 1;
-}
-
-static void run_own(const pgee_linear_args *a, const context *c, const epilogue *e) {
-  part p = part_of(a, c);
-  weight_span own = weights_in(a->w, p);
-  tiles s;
-  tiles_begin(&s);
-  if (p.first < p.last)
-    fetch_vectors(a, p.first / p.rows);
-  int64_t i = 0, lead = a->w->dtype == PGEE_S8 ? c->prefetch_distance : 0;
-  for (int64_t at = p.first, end; at < p.last; at = end) {
-    int64_t row = at % p.rows, count = row ? 1 : group_of(a->w, c->k, p.rows, (p.last - at) / p.rows);
-    end = least(p.last, (at / p.rows + count) * p.rows);
-    group g = {at / p.rows, count, piece_ahead(c, own, i, count, lead)};
-    run_group(a, c, e, g, row, count > 1 ? p.rows : row + end - at, &s);
-    i += count;
-  }
-  tiles_end(&s, c->k);
-}
-
 /* ---- oneDNN ------------------------------------------------------------------------------------------------------- */
 
-/* oneDNN likes large matrices, and reads all of a weight for each: threads take rectangles of rows and panels. Of the ways
- * to cut, the one whose largest rectangle is smallest; of equal ones the one with the fewest panels each. */
+/* oneDNN is fast on large matrices, and each call reads its whole weight. So each thread takes a rectangle of rows and panels. Of all
+ * ways to cut, rectangle_of takes the one whose largest rectangle is smallest; among equal ones, the one with the fewest panels in a
+ * rectangle. */
 typedef struct rectangle {
   int64_t row, row_end, panel, panel_end;
 } rectangle;
@@ -149,7 +81,7 @@ static rectangle rectangle_of(const pgee_linear_args *a, const context *c) {
   int across = c->threads;
   for (int n = c->threads - 1; n >= 1; n--)
     if (c->threads % n == 0 &&
-        part_size(rows, c->threads / n) * part_size(panels, n) < part_size(rows, c->threads / across) * part_size(panels, across))
+        divide_up(rows, c->threads / n) * divide_up(panels, n) < divide_up(rows, c->threads / across) * divide_up(panels, across))
       across = n;
   context down = {.thread = c->thread / across, .threads = c->threads / across},
           side = {.thread = c->thread % across, .threads = across};
@@ -159,15 +91,16 @@ static rectangle rectangle_of(const pgee_linear_args *a, const context *c) {
   return r;
 }
 
-/* What a thread has between oneDNN and the epilogue: 256 KiB, half of a small second-level cache. */
+/* oneDNN writes BLOCK sums, then our epilogue reads them. 256 KiB are half of a small second-level cache. */
 enum { BLOCK = 1 << 16, BLOCK_ROWS = 256 };
 
-/* Columns of a rectangle that the weight has. */
+/* Output channels of a rectangle. The last panel of a weight may have fewer than 64. */
 static int64_t columns_of(const pgee_packed *w, const rectangle *r) {
   return least(r->panel_end * PANEL, w->N) - r->panel * PANEL;
 }
 
-/* Accumulators [rows][columns] by oneDNN; 0 if it has no kernel for the shape, or no memory, or rows of x do not lie close. */
+/* Writes the sums [rows][columns] to `c` by oneDNN. Returns 0 if oneDNN has no kernel for the shape or no memory, or if there are gaps
+ * between the rows of x. */
 static int multiply_block(const pgee_linear_args *a, int isa, void *c, const rectangle *r) {
   const pgee_packed *w = a->w;
   int s8 = w->dtype == PGEE_S8;
@@ -179,28 +112,26 @@ static int multiply_block(const pgee_linear_args *a, int isa, void *c, const rec
             : onednn_f32(isa, c, (const float *)x, (const float *)b, rows, w->K, n);
 }
 
-/* Where oneDNN cannot, our kernels do: in INT8 the bits are the same. */
+/* If oneDNN cannot multiply a block, our kernels do. INT8 results have the same bits. */
 static void run_block(const pgee_linear_args *a, const context *c, const epilogue *e, const rectangle *r) {
   int64_t ld = columns_of(a->w, r);
-  int done = multiply_block(a, c->k->isa, c->scratch, r);
-  tiles s;
-  tiles_begin(&s);
+  if (!multiply_block(a, c->k->isa, c->scratch, r)) {
+    gemm_driver_rectangle(a, c, e, r->row, r->row_end, r->panel, r->panel_end);
+    return;
+  }
   for (int64_t p = r->panel; p < r->panel_end; p++) {
     const char *tile = c->scratch + (p - r->panel) * PANEL * 4;
     int m = (int)(r->row_end - r->row), n = (int)least(PANEL, a->w->N - p * PANEL);
-    if (!done)
-      run_group(a, c, e, (group){p, 1, {0}}, r->row, r->row_end, &s);
-    else if (a->w->dtype == PGEE_S8)
+    if (a->w->dtype == PGEE_S8)
       c->k->epilogue_s32(e, (const int32_t *)tile, ld, r->row, m, p * PANEL, n);
     else
       c->k->epilogue_f32(e, (const float *)tile, ld, r->row, m, p * PANEL, n);
   }
-  tiles_end(&s, c->k);
 }
 
 static void run_onednn(const pgee_linear_args *a, const context *c, const epilogue *e) {
   rectangle all = rectangle_of(a, c);
-  int64_t parts = part_size(all.row_end - all.row, BLOCK_ROWS), rows = all.row_end - all.row;
+  int64_t parts = divide_up(all.row_end - all.row, BLOCK_ROWS), rows = all.row_end - all.row;
   for (int64_t i = 0; i < parts; i++) {
     rectangle r = {.row = all.row + rows * i / parts, .row_end = all.row + rows * (i + 1) / parts};
     int64_t panels = BLOCK / PANEL / (r.row_end - r.row);
@@ -221,23 +152,23 @@ static int64_t scratch(const void *args, int64_t T, int64_t S) {
 
 static void run(const void *args, const context *c) {
   const pgee_linear_args *a = args;
-  epilogue e = linear_epilogue(a);
+  epilogue e = gemm_driver_epilogue(a);
   if (a->kernel == PGEE_ONEDNN)
     run_onednn(a, c, &e);
   else
-    run_own(a, c, &e);
+    gemm_driver_run(a, c, &e);
 }
 
 static weight_span weights(const void *args, const context *c) {
   const pgee_linear_args *a = args;
   if (a->kernel == PGEE_ONEDNN || a->w->dtype != PGEE_S8)
     return (weight_span){0};
-  return weights_in(a->w, part_of(a, c));
+  return gemm_driver_weights(a->w, gemm_driver_part(a, c));
 }
 
 static int64_t work(const void *args, const context *c) {
   const pgee_linear_args *a = args;
-  part p = part_of(a, c);
+  gemm_part p = gemm_driver_part(a, c);
   rectangle r = rectangle_of(a, c);
   int64_t rows = a->kernel == PGEE_ONEDNN ? (r.row_end - r.row) * (r.panel_end - r.panel) : p.last - p.first;
   return rows * PANEL * a->w->K;
