@@ -7,9 +7,8 @@
 #include <math.h>
 #include <stddef.h>
 
-#include "kernels/gemm_f32/gemm_f32.h"
+#include "kernels/list.h"
 #include "kernels/rows/functions.h"
-#include "attention.h"
 #include "scratch.h"
 
 static void pack_keys(float *keys, const attention *a) {

@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention_u8s8.h"
+#include "kernels/list.h"
 #include "scratch.h"
 
 /* A block of up to 16 rows by 16 bytes, filled up with the byte that stands for 0. */

@@ -2,7 +2,7 @@
  * registers of b and broadcasts each row's a. */
 #include <immintrin.h>
 
-#include "gemm_f32.h"
+#include "kernels/list.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

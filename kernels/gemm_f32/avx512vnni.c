@@ -4,7 +4,7 @@
  * The accumulators have names, not indices: gcc 12 keeps them in registers only so. */
 #include <immintrin.h>
 
-#include "gemm_f32.h"
+#include "kernels/list.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

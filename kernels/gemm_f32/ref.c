@@ -1,7 +1,7 @@
 /* The portable reference of gemm_f32. */
 #include <math.h>
 
-#include "gemm_f32.h"
+#include "kernels/list.h"
 
 void gemm_f32_ref(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n,
                   const float *next) {

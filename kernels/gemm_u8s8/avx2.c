@@ -16,7 +16,7 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-enum { TILE_M = GEMM_U8S8_AVX2_M };
+enum { TILE_M = 6 };
 enum { DEPTH = 4 }; /* blocks at a time: 16 KiB of weights and 3 KiB of widened inputs stay in the L1 cache for all channels */
 
 #define EACH_ROW(f) f(0) f(1) f(2) f(3) f(4) f(5)

@@ -22,7 +22,7 @@
 #define PERIGEE_GEMM_U8S8_LAYOUT_H
 #include <stdint.h>
 
-#include "kernels/kernels.h"
+#include "kernels/list.h"
 
 enum { BLOCK_K = 64 };      /* input channels of a block */
 enum { GROUP_BYTES = 256 }; /* 64 channels x 4 inputs */
@@ -32,35 +32,5 @@ enum { BLOCK_BYTES = 16 * 256 };
 static inline int64_t packed_index(int64_t n, int64_t k, int64_t kblocks) {
   return ((n / 64 * kblocks + k / 64) * 16 + k / 4 % 16) * GROUP_BYTES + n % 64 * 4 + k % 4;
 }
-
-typedef void gemm_u8s8(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, prefetch next);
-
-gemm_u8s8 gemm_u8s8_ref, gemm_u8s8_avx2, gemm_u8s8_avxvnni, gemm_u8s8_avx512vnni, gemm_u8s8_amx;
-void gemm_u8s8_overlapped_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m,
-                                     prefetch next, const pending_tile *p);
-void prepare_panel_avx512vnni(panel_constants *panel, const epilogue *e, int64_t n0);
-/* amx.c on a portable model of the tile instructions. */
-gemm_u8s8 gemm_u8s8_amx_model;
-#define AMX_ROW(isa)                                                                                                  \
-  void configure_tiles_##isa(int m);                                                                                  \
-  void release_tiles_##isa(void);                                                                                     \
-  void flush_tiles_##isa(int32_t *c, int m);                                                                          \
-  void prepare_panel_##isa(panel_constants *panel, const epilogue *e, int64_t n0);                                    \
-  void gemm_u8s8_overlapped_##isa(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, \
-                                  prefetch next, const pending_tile *p);
-AMX_ROW(amx)
-AMX_ROW(amx_model)
-#undef AMX_ROW
-
-/* The rows of a tile: kernels.h's tile_m. */
-enum {
-  GEMM_U8S8_REF_M = 4,
-  GEMM_U8S8_AVX2_M = 6,
-  GEMM_U8S8_AVXVNNI_M = 6,
-  GEMM_U8S8_AVX512VNNI_M = 6,
-  GEMM_U8S8_AMX_M = 32,
-};
-/* kernels.h's group_bytes: a quarter of the second-level cache of the CPUs with AMX, beside as much that is fetched, and rows. */
-enum { GROUP_BYTES_AMX = 512 << 10 };
 
 #endif

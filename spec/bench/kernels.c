@@ -164,44 +164,69 @@ PUBLIC double spec_bench_epilogue(int isa, int integer, int activation, int per_
   return cycles;
 }
 
-/* One row of `width`, of eight: residual, LayerNorm, y, quantized by `mode`. normed 0: quantizes only. */
-PUBLIC double spec_bench_rows(int isa, int normed, int64_t width, int mode, int tries) {
-  block x = block_filled(ROWS * width, ORDINARY, 1), residual = block_filled(ROWS * width, ORDINARY, 2),
-        v = block_filled(width, ORDINARY, 3);
-  block y = block_new(ROWS * width), q = block_bytes(ROWS * width);
-  float scales[ROWS];
+/* What the row operators read and write. */
+typedef struct row_buffers {
+  block x, residual, v, min, y, q;
+  float scales[ROWS], ranges[2 * ROWS];
   int32_t zeros[ROWS];
+} row_buffers;
+
+static double cycles_of_rows(const kernels *k, const char *op, row_buffers *b, int64_t width, int mode, int tries) {
   quantizer z = {.mode = mode,
-                 .mul = v.f,
+                 .mul = b->v.f,
                  .zero = 100,
                  .lo = -100,
                  .hi = 155,
-                 .q = q.u,
+                 .q = b->q.u,
                  .ldq = width,
-                 .row_scale = scales,
-                 .row_zero = zeros};
-  norm a = {.x = x.f,
-            .residual = residual.f,
+                 .row_scale = b->scales,
+                 .row_zero = b->zeros};
+  norm a = {.x = b->x.f,
+            .residual = b->residual.f,
             .ldx = width,
             .ld_residual = width,
-            .gamma = v.f,
-            .beta = v.f,
+            .gamma = b->v.f,
+            .beta = b->v.f,
             .eps = 1e-12f,
             .width = width,
-            .y = y.f,
+            .y = b->y.f,
             .ldy = width,
             .quantize = z};
-  double cycles;
-  if (normed)
-    MEASURE(2, kernels_for(isa)->norm(&a, 0, ROWS));
-  else
-    MEASURE(2, kernels_for(isa)->quantize(&z, x.f, width, width, 0, ROWS));
-  block_free(x), block_free(residual), block_free(v), block_free(y), block_free(q);
+  double cycles = 0;
+  if (!strcmp(op, "norm"))
+    MEASURE(2, k->norm(&a, 0, ROWS));
+  else if (!strcmp(op, "quantize"))
+    MEASURE(2, k->quantize(&z, b->x.f, width, width, 0, ROWS));
+  else if (!strcmp(op, "range"))
+    MEASURE(2, k->range(b->ranges, b->x.f, width, b->v.f, width, 0, ROWS));
+  else if (!strcmp(op, "embed"))
+    MEASURE(2, for (int t = 0; t < ROWS; t++)
+                   k->embed(b->y.f + t * width, b->x.f + t * width, PGEE_F32, b->residual.f, PGEE_F32, b->v.f, PGEE_F32, width));
+  else if (!strcmp(op, "pool"))
+    MEASURE(2, k->pool(b->y.f, b->x.f, width, ROWS, width, mode));
+  else if (!strcmp(op, "unit"))
+    MEASURE(2, for (int t = 0; t < ROWS; t++) k->unit(b->y.f + t * width, b->x.f + t * width, width));
+  else if (!strcmp(op, "minmax"))
+    MEASURE(2, k->minmax(b->min.f, b->y.f, b->x.f, width, ROWS, width));
+  return cycles;
+}
+
+/* Cycles for one row of `width` values, of eight, by the row operator named `op`; 0 for another name. mode: QUANTIZE_STATIC or
+ * QUANTIZE_DYNAMIC, or how pool pools. norm adds a residual first. */
+PUBLIC double spec_bench_rows(int isa, const char *op, int64_t width, int mode, int tries) {
+  row_buffers b = {.x = block_filled(ROWS * width, ORDINARY, 1),
+                   .residual = block_filled(ROWS * width, ORDINARY, 2),
+                   .v = block_filled(width, ORDINARY, 3),
+                   .min = block_new(width),
+                   .y = block_new(ROWS * width),
+                   .q = block_bytes(ROWS * width)};
+  double cycles = cycles_of_rows(kernels_for(isa), op, &b, width, mode, tries);
+  block_free(b.x), block_free(b.residual), block_free(b.v), block_free(b.min), block_free(b.y), block_free(b.q);
   return cycles / ROWS;
 }
 
 /* One head of `heads` side by side, Q, K and V in rows of 3 * heads * D. */
-PUBLIC double spec_bench_attention(int isa, int64_t S, int64_t D, int64_t heads, int tries) {
+PUBLIC double spec_bench_attention_f32(int isa, int64_t S, int64_t D, int64_t heads, int tries) {
   int64_t H = heads * D;
   block x = block_filled(S * 3 * H, ORDINARY, 1), y = block_new(S * H),
         scratch = block_new((attention_scratch(S, D) + 15) / 16 * 16);

@@ -14,13 +14,14 @@ local json = require "perigee.base.json"
 local pgee = require "perigee.ffi"
 local system = require "perigee.os"
 local report = require "perigee.run.report"
+local kernels = require "spec.support.kernels"
 local native = require("spec.support.native").cdef [[
   double spec_bench_gigahertz(void);
   double spec_bench_gemm_u8s8(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries);
   double spec_bench_gemm_f32(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries);
   double spec_bench_epilogue(int isa, int integer, int activation, int per_row, int quantized, int64_t K, int tries);
-  double spec_bench_rows(int isa, int normed, int64_t width, int mode, int tries);
-  double spec_bench_attention(int isa, int64_t S, int64_t D, int64_t heads, int tries);
+  double spec_bench_rows(int isa, const char *op, int64_t width, int mode, int tries);
+  double spec_bench_attention_f32(int isa, int64_t S, int64_t D, int64_t heads, int tries);
   double spec_bench_attention_u8s8(int isa, int64_t S, int64_t D, int64_t heads, int tries);
 ]]
 local C, check = pgee.C, pgee.check
@@ -44,11 +45,11 @@ local ATTENTIONS = { { "large", 128, 64, 16 }, { "large", 384, 64, 16 }, { "mini
 local ACTIVATIONS = { "none", "GELU", "GELU tanh", "ReLU", "tanh", "quick GELU", "SiLU" } -- PGEE_IDENTITY and so on, in order
 -- Whether there are scales per row, and whether the result is quantized.
 local EPILOGUES = { { "to float", 0, 0 }, { "to u8", 0, 1 }, { "per row to float", 1, 0 } }
--- Whether it normalizes; QUANTIZE_NONE, _STATIC or _DYNAMIC.
-local ROW_OPERATORS = {
-  { "norm", 1, 0 }, { "norm, static", 1, 1 }, { "norm, dynamic", 1, 2 }, { "quantize static", 0, 1 },
-  { "quantize dynamic", 0, 2 },
-}
+-- Modes of operators: pgee_pool's, and QUANTIZE_* of kernels/arguments.h.
+local POOLS = { { " mean", C.PGEE_POOL_MEAN }, { " max", C.PGEE_POOL_MAX } }
+local QUANTIZERS = { { " static", 1 }, { " dynamic", 2 } }
+local NORMS = { { "", 0 }, { " static", 1 }, { " dynamic", 2 } }
+local ONE = { { "", 0 } }
 
 -- Each calls f(name, run, what): run(isa) gives core cycles; what is { work = multiply-adds, peak = } or { elements = }.
 local function each_product(kernel, peak, f)
@@ -74,35 +75,56 @@ local function each_attention(kernel, peak, f)
   end
 end
 
-local function each_epilogue(f)
+local function each_epilogue(kernel, integer, K, f)
   for i, activation in ipairs(ACTIVATIONS) do
     for _, case in ipairs(EPILOGUES) do
-      for _, K in ipairs { 0, 384 } do
-        f(("epilogue s32 %s%s, activation %s"):format(case[1], K > 0 and " overlapped" or "", activation), function(isa)
-          return native.spec_bench_epilogue(isa, 1, i - 1, case[2], case[3], K, 200)
+      if integer == 1 or case[2] == 0 then -- FP32 sums have no scales
+        f(("%s %s, activation %s"):format(kernel, case[1], activation), function(isa)
+          return native.spec_bench_epilogue(isa, integer, i - 1, case[2], case[3], K, 200)
         end, { elements = 6 * 64 })
       end
     end
   end
 end
 
-local function each_row_operator(f)
-  for _, case in ipairs(ROW_OPERATORS) do
+local function each_row_operator(kernel, modes, f)
+  for _, mode in ipairs(modes) do
     for _, width in ipairs { 384, 768, 1024 } do
-      f(("%s, width %d"):format(case[1], width), function(isa)
-        return native.spec_bench_rows(isa, case[2], width, case[3], 200)
+      f(("%s%s, width %d"):format(kernel, mode[1], width), function(isa)
+        return native.spec_bench_rows(isa, kernel, width, mode[2], 200)
       end, { elements = width })
     end
   end
 end
 
-local function each(f)
-  each_product("gemm_u8s8", "int8", f)
-  each_product("gemm_f32", "f32", f)
-  each_attention("attention_u8s8", "int8", f)
-  each_attention("attention", "f32", f)
-  each_epilogue(f)
-  each_row_operator(f)
+-- What is measured for each operator of kernels/list.h. gemm_u8s8_overlapped: what the epilogue adds to the product.
+local function part_of_product() end
+local MEASUREMENTS = {
+  gemm_u8s8 = function(f) each_product("gemm_u8s8", "int8", f) end,
+  gemm_f32 = function(f) each_product("gemm_f32", "f32", f) end,
+  attention_u8s8 = function(f) each_attention("attention_u8s8", "int8", f) end,
+  attention_f32 = function(f) each_attention("attention_f32", "f32", f) end,
+  epilogue_s32 = function(f) each_epilogue("epilogue_s32", 1, 0, f) end,
+  epilogue_f32 = function(f) each_epilogue("epilogue_f32", 0, 0, f) end,
+  gemm_u8s8_overlapped = function(f) each_epilogue("gemm_u8s8_overlapped", 1, 384, f) end,
+  prepare_panel = part_of_product, configure_tiles = part_of_product, release_tiles = part_of_product,
+  flush_tiles = part_of_product,
+  norm = function(f) each_row_operator("norm", NORMS, f) end,
+  quantize = function(f) each_row_operator("quantize", QUANTIZERS, f) end,
+  range = function(f) each_row_operator("range", ONE, f) end,
+  embed = function(f) each_row_operator("embed", ONE, f) end,
+  pool = function(f) each_row_operator("pool", POOLS, f) end,
+  unit = function(f) each_row_operator("unit", ONE, f) end,
+  minmax = function(f) each_row_operator("minmax", ONE, f) end,
+}
+
+-- Calls f(name, run, what) for everything that is measured of an ISA's kernels.
+local function each(isa, f)
+  for _, operator in ipairs(kernels.operators(isa)) do
+    local measurement = MEASUREMENTS[operator]
+      or error(("kernels/list.h has the operator %s, MEASUREMENTS of spec/bench/kernels.lua has not"):format(operator), 0)
+    measurement(f)
+  end
 end
 
 local function wanted(name)
@@ -137,7 +159,7 @@ end
 
 local function measure_isa(isa)
   local list = {}
-  each(function(name, run, what)
+  each(isa, function(name, run, what)
     if wanted(name) then
       local figure = measure(isa, run, what)
       figure.name = name

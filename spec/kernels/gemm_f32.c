@@ -2,7 +2,7 @@
  * access, rows of c have guards. */
 #include "floats.h"
 
-PUBLIC int spec_gemm_f32_tile(int isa) { return kernels_for(isa)->tile_m_f32; }
+PUBLIC int spec_gemm_f32_tile(int isa) { return kernels_for(isa) ? kernels_for(isa)->tile_m_f32 : 0; }
 
 /* 1 if c [m][n] is right to the last bit and nothing else was written. corrupt: one element of the oracle's a is changed. */
 PUBLIC int spec_gemm_f32(int isa, int m, int n, int64_t k, int64_t gap, int fill, uint32_t seed, int corrupt, char *why,

@@ -99,7 +99,7 @@ PUBLIC int spec_gemm_u8s8(int isa, int m, int64_t K, int64_t gap, int fill, uint
   return ok;
 }
 
-PUBLIC int spec_gemm_u8s8_tile(int isa) { return kernels_for(isa)->tile_max; }
+PUBLIC int spec_gemm_u8s8_tile(int isa) { return kernels_for(isa) ? kernels_for(isa)->tile_max : 0; }
 
 /* ---- The model of the tile instructions ---- */
 

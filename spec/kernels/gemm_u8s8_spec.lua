@@ -1,5 +1,6 @@
 -- The gemm_u8s8 kernels: exact on every ISA, nothing touched past their rows; and the model that AMX's runs on.
 local ffi = require "ffi"
+local kernels = require "spec.support.kernels"
 local C = require("spec.support.native").cdef [[
   int spec_gemm_u8s8(int isa, int m, int64_t K, int64_t gap, int fill, uint32_t seed, int corrupt, char *why, int64_t bytes);
   int spec_gemm_u8s8_tile(int isa);
@@ -22,47 +23,37 @@ local function run(isa, m, K, options)
 end
 
 describe("gemm_u8s8", function()
-  for isa = 0, C.PGEE_ISAS - 1 do
-    local name = ffi.string(C.pgee_isa_name(isa))
-    describe(name, function()
-      local function check(title, f)
-        it(title, function()
-          if C.pgee_isa_runs(isa) == 0 then
-            return pending(ffi.string(C.pgee_isa_reason(isa)))
-          end
-          f(C.spec_gemm_u8s8_tile(isa))
-        end)
+  kernels.each_isa({ "gemm_u8s8" }, function(isa, check)
+    local tile = C.spec_gemm_u8s8_tile(isa)
+
+    check("is exact for every number of rows", function()
+      for m = 1, tile do
+        for _, K in ipairs { 64, 320, 449 } do
+          assert(run(isa, m, K))
+        end
       end
-
-      check("is exact for every number of rows", function(tile)
-        for m = 1, tile do
-          for _, K in ipairs { 64, 320, 449 } do
-            assert(run(isa, m, K))
-          end
-        end
-      end)
-
-      check("is exact for every depth", function(tile)
-        for _, K in ipairs { 1, 2, 3, 4, 5, 31, 63, 65, 127, 128, 129, 191, 255, 256, 257, 384, 521, 1024, 1031 } do
-          assert(run(isa, tile, K))
-          assert(run(isa, math.max(1, tile - 1), K, { gap = 64 }))
-          assert(run(isa, 1, K, { gap = 24 }))
-        end
-      end)
-
-      check("does not saturate", function(tile)
-        for _, fill in ipairs { HIGH, LOW, MIXED } do
-          assert(run(isa, tile, 4096, { fill = fill }))
-        end
-        assert(run(isa, 1, 32768, { fill = HIGH }))
-        assert(run(isa, 1, 32768, { fill = LOW }))
-      end)
-
-      check("is told apart from a sum with one weight changed", function(tile)
-        assert.is_false(run(isa, tile, 320, { corrupt = true, fill = HIGH }))
-      end)
     end)
-  end
+
+    check("is exact for every depth", function()
+      for _, K in ipairs { 1, 2, 3, 4, 5, 31, 63, 65, 127, 128, 129, 191, 255, 256, 257, 384, 521, 1024, 1031 } do
+        assert(run(isa, tile, K))
+        assert(run(isa, math.max(1, tile - 1), K, { gap = 64 }))
+        assert(run(isa, 1, K, { gap = 24 }))
+      end
+    end)
+
+    check("does not saturate", function()
+      for _, fill in ipairs { HIGH, LOW, MIXED } do
+        assert(run(isa, tile, 4096, { fill = fill }))
+      end
+      assert(run(isa, 1, 32768, { fill = HIGH }))
+      assert(run(isa, 1, 32768, { fill = LOW }))
+    end)
+
+    check("is told apart from a sum with one weight changed", function()
+      assert.is_false(run(isa, tile, 320, { corrupt = true, fill = HIGH }))
+    end)
+  end)
 end)
 
 describe("the model of AMX's tiles", function()

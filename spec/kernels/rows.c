@@ -7,7 +7,9 @@
 #include "kernels/gemm_u8s8/layout.h"
 #include "kernels/rows/functions.h"
 
-enum { EPILOGUE_S32 = 0, EPILOGUE_F32, NORM, QUANTIZE, RANGE, EMBED, POOL, UNIT, MINMAX };
+/* OP_epilogue_s32, OP_norm, ...: the row operators of kernels/list.h, numbered from 0. */
+#define OP(op, isa) OP_##op,
+enum { ROW_KERNELS(OP, ) OPS };
 enum { MAX_ROWS = 16, GAP = 3 }; /* rows of every buffer are GAP wider than they need be */
 
 typedef struct rows_case {
@@ -57,9 +59,9 @@ static rows_input input_new(const rows_case *c) {
   }
   for (int64_t k = 0; k < wide; k++)
     i.wsum.i[k] = (int32_t)(draw(&seed) % 40000) - 20000;
-  for (int64_t k = 0; c->op == EPILOGUE_S32 && k < wide; k++)
+  for (int64_t k = 0; c->op == OP_epilogue_s32 && k < wide; k++)
     i.gamma.f[k] *= 1e-6f;
-  if (c->op == EPILOGUE_S32)
+  if (c->op == OP_epilogue_s32)
     for (int64_t k = 0; k < n; k++)
       i.x.i[k] = c->fill == EXTREME ? (draw(&seed) & 1 ? 1040384000 : -1040384000) : (int32_t)(draw(&seed) % 8000000) - 4000000;
   return i;
@@ -143,9 +145,9 @@ static void run_epilogue(const kernels *k, const rows_case *c, const rows_input 
     for (int64_t n = c->first, w = c->step ? 5 * c->step : 64; n < c->first + c->width; n += w) {
       int rows = (int)(c->rows - t < m ? c->rows - t : m),
           width = (int)(c->first + c->width - n < w ? c->first + c->width - n : w);
-      if (c->op == EPILOGUE_S32 && c->overlapped)
+      if (c->op == OP_epilogue_s32 && c->overlapped)
         run_overlapped(k, c, &(pending_tile){&e, i->x.i + t * ld + n, t, n, rows, width, 0, NULL}, ld, r->other.i);
-      else if (c->op == EPILOGUE_S32)
+      else if (c->op == OP_epilogue_s32)
         k->epilogue_s32(&e, i->x.i + t * ld + n, ld, t, rows, n, width);
       else
         k->epilogue_f32(&e, i->x.f + t * ld + n, ld, t, rows, n, width);
@@ -155,7 +157,7 @@ static void run_epilogue(const kernels *k, const rows_case *c, const rows_input 
 static void run_rows(const kernels *k, const rows_case *c, const rows_input *i, const rows_result *r, int64_t ld, int64_t t,
                      int64_t end) {
   quantizer z = case_quantizer(c, i, r, ld);
-  if (c->op == NORM) {
+  if (c->op == OP_norm) {
     float scratch[4096];
     norm a = {.x = i->x.f,
               .residual = c->residual ? i->residual.f : NULL,
@@ -170,7 +172,7 @@ static void run_rows(const kernels *k, const rows_case *c, const rows_input *i, 
               .quantize = z,
               .scratch = scratch};
     k->norm(&a, t, end);
-  } else if (c->op == QUANTIZE)
+  } else if (c->op == OP_quantize)
     k->quantize(&z, i->x.f, ld, c->width, t, end);
   else
     k->range(r->other.f, i->x.f, ld, c->multiplied ? i->mul.f : NULL, c->width, t, end);
@@ -199,12 +201,12 @@ static void run_embed(const kernels *k, const rows_case *c, const rows_input *i,
 static void run(const kernels *k, const rows_case *c, const rows_input *i, const rows_result *r) {
   int64_t ld = c->first + c->width + GAP;
   switch (c->op) {
-  case EPILOGUE_S32:
-  case EPILOGUE_F32: run_epilogue(k, c, i, r, ld); break;
-  case EMBED: run_embed(k, c, i, r); break;
-  case POOL: k->pool(r->y.f, i->x.f, ld, c->rows, c->width, c->activation); break;
-  case UNIT: k->unit(place(c, i, r), i->x.f, c->width); break;
-  case MINMAX:
+  case OP_epilogue_s32:
+  case OP_epilogue_f32: run_epilogue(k, c, i, r, ld); break;
+  case OP_embed: run_embed(k, c, i, r); break;
+  case OP_pool: k->pool(r->y.f, i->x.f, ld, c->rows, c->width, c->activation); break;
+  case OP_unit: k->unit(place(c, i, r), i->x.f, c->width); break;
+  case OP_minmax:
     memcpy(r->y.f, i->gamma.f, (size_t)c->width * 4);
     memcpy(r->other.f, i->beta.f, (size_t)c->width * 4);
     k->minmax(r->y.f, r->other.f, i->x.f, ld, c->rows, c->width);
@@ -213,7 +215,7 @@ static void run(const kernels *k, const rows_case *c, const rows_input *i, const
     for (int64_t t = 0, m = c->step ? c->step : c->rows; t < c->rows; t += m)
       run_rows(k, c, i, r, ld, t, t + m < c->rows ? t + m : c->rows);
   }
-  for (int64_t t = 0; c->in_place && t < (c->op == UNIT ? 1 : c->rows); t++)
+  for (int64_t t = 0; c->in_place && t < (c->op == OP_unit ? 1 : c->rows); t++)
     memcpy(r->y.f + t * ld + c->first, place(c, i, r) + t * ld + c->first, (size_t)c->width * 4);
 }
 
@@ -237,7 +239,7 @@ PUBLIC int spec_rows_equal(int isa, const rows_case *c, int corrupt, char *why, 
   if (corrupt && c->mode)
     got.q.u[c->width / 2] ^= 1;
   else if (corrupt)
-    (c->op == RANGE ? got.other : got.y).bits[c->width / 2] ^= 1;
+    (c->op == OP_range ? got.other : got.y).bits[c->width / 2] ^= 1;
   int ok = same_results(c, &got, &want, why, bytes);
   input_free(in), input_free(again), result_free(got), result_free(want);
   return ok;
@@ -309,7 +311,7 @@ static void see_epilogue(worst *w, const rows_case *c, const rows_input *in, con
   for (int t = 0; t < c->rows; t++)
     for (int n = c->first; n < c->first + c->width; n++) {
       double v = in->x.f[t * ld + n] + (double)in->beta.f[n];
-      if (c->op == EPILOGUE_S32) {
+      if (c->op == OP_epilogue_s32) {
         double a = in->x.i[t * ld + n] - (c->per_row ? in->row_zero.i[t] : 77) * (double)in->wsum.i[n];
         v = a * (c->per_row ? in->row_scale.f[t] : 1) * in->gamma.f[n] + in->beta.f[n];
       }
@@ -326,12 +328,12 @@ static void see_rows(worst *w, const rows_case *c, const rows_input *in, const r
   for (int t = 0; t < c->rows; t++) {
     double sum = 0, squares = 0;
     for (int k = 0; k < c->width; k++)
-      sum += v[k] = in->x.f[t * ld + k] + (c->op == NORM && c->residual ? (double)in->residual.f[t * ld + k] : 0);
-    for (int k = 0; c->op == NORM && k < c->width; k++)
+      sum += v[k] = in->x.f[t * ld + k] + (c->op == OP_norm && c->residual ? (double)in->residual.f[t * ld + k] : 0);
+    for (int k = 0; c->op == OP_norm && k < c->width; k++)
       squares += (v[k] - sum / c->width) * (v[k] - sum / c->width);
-    for (int k = 0; c->op == NORM && k < c->width; k++)
+    for (int k = 0; c->op == OP_norm && k < c->width; k++)
       v[k] = (v[k] - sum / c->width) / sqrt(squares / c->width + 1e-12) * in->gamma.f[k] + in->beta.f[k];
-    for (int k = 0; c->op == NORM && c->y && k < c->width; k++)
+    for (int k = 0; c->op == OP_norm && c->y && k < c->width; k++)
       see_y(w, r->y.f[t * ld + k], v[k]);
     see_quantized(w, c, in, r, ld, t, v);
   }
@@ -350,11 +352,11 @@ static void see_columns(worst *w, const rows_case *c, const rows_input *in, cons
     }
     double pooled[6] = {
         x[0], sum / c->rows, hi, sum / sqrt(c->rows), x[(c->rows - 1) * ld], weighted / (c->rows * (c->rows + 1.0) / 2)};
-    if (c->op == MINMAX) {
+    if (c->op == OP_minmax) {
       see_y(w, r->y.f[k], fmin(lo, in->gamma.f[k]));
       see_y(w, r->other.f[k], fmax(hi, in->beta.f[k]));
     } else
-      see_y(w, r->y.f[k], c->op == UNIT ? x[0] / sqrt(squares) : pooled[c->activation]);
+      see_y(w, r->y.f[k], c->op == OP_unit ? x[0] / sqrt(squares) : pooled[c->activation]);
   }
 }
 
@@ -378,11 +380,11 @@ PUBLIC void spec_rows_error(const rows_case *c, double *y, double *q) {
   worst w = {0, 0};
   run(kernels_for(PGEE_REF), c, &in, &r);
   switch (c->op) {
-  case EPILOGUE_S32:
-  case EPILOGUE_F32: see_epilogue(&w, c, &in, &r, ld); break;
-  case NORM:
-  case QUANTIZE: see_rows(&w, c, &in, &r, ld); break;
-  case RANGE: see_ranges(&w, c, &in, &r, ld); break;
+  case OP_epilogue_s32:
+  case OP_epilogue_f32: see_epilogue(&w, c, &in, &r, ld); break;
+  case OP_norm:
+  case OP_quantize: see_rows(&w, c, &in, &r, ld); break;
+  case OP_range: see_ranges(&w, c, &in, &r, ld); break;
   default: see_columns(&w, c, &in, &r, ld); break;
   }
   *y = w.y, *q = w.q;

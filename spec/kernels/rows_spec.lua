@@ -1,6 +1,7 @@
 -- The row operators and tile epilogues: every ISA gives the reference's bits, the reference is close to plain loops in double,
 -- and what a kernel does with zeros, denormals, infinities and NaN is what kernels/ARITHMETIC.md says.
 local ffi = require "ffi"
+local kernels = require "spec.support.kernels"
 local C = require("spec.support.native").cdef [[
   typedef struct rows_case {
     int op, fill;
@@ -24,7 +25,13 @@ local C = require("spec.support.native").cdef [[
   void spec_widen(int isa, int dtype, float *y);
 ]]
 
-local EPILOGUE_S32, EPILOGUE_F32, NORM, QUANTIZE, RANGE, EMBED, POOL, UNIT, MINMAX = 0, 1, 2, 3, 4, 5, 6, 7, 8
+local NAMES = kernels.row_operators()
+local number = {} -- of each row operator, as rows_case takes it
+for i, name in ipairs(NAMES) do
+  number[name] = i - 1
+end
+local EPILOGUE_S32, EPILOGUE_F32, NORM, QUANTIZE = number.epilogue_s32, number.epilogue_f32, number.norm, number.quantize
+local RANGE, EMBED, POOL, UNIT, MINMAX = number.range, number.embed, number.pool, number.unit, number.minmax
 local ORDINARY, ZERO, CONSTANT, EXTREME, SPECIAL = 0, 1, 2, 3, 4
 local NONE, STATIC, DYNAMIC = 0, 1, 2
 local FILLS = { ORDINARY, ZERO, CONSTANT, EXTREME, SPECIAL }
@@ -119,141 +126,145 @@ for width = 1, 80 do
   NARROW[width] = width
 end
 
+-- The operators that `variants` has a case for.
+local operators = {}
+variants({ rows = 2, width = 64, fill = ORDINARY }, function(case)
+  local name = NAMES[case.op + 1]
+  if not operators[name] then
+    operators[name] = true
+    operators[#operators + 1] = name
+  end
+end)
+
 -- ---- Bits -----------------------------------------------------------------------------------------------------------------
 
-describe("row operators", function()
-  for isa = 0, C.PGEE_ISAS - 1 do
-    local name = ffi.string(C.pgee_isa_name(isa))
-    describe(name, function()
-      local function check(title, f)
-        it(title, function()
-          if C.pgee_isa_runs(isa) == 0 then
-            return pending(ffi.string(C.pgee_isa_reason(isa)))
-          end
-          f()
-        end)
-      end
+local PIPELINE = { "prepare_panel", "gemm_u8s8_overlapped", "configure_tiles", "release_tiles", "flush_tiles" }
 
-      check("equal the reference when they overlap with a product, whatever their rows", function()
-        local function overlapped(choices)
-          choices.op, choices.fill, choices.width, choices.first = EPILOGUE_S32, { ORDINARY, EXTREME }, { 63, 64 }, 64
-          choices.y, choices.mode = { 0, 1 }, { NONE, STATIC }
-          each(choices, function(case)
-            if case.y + case.mode > 0 then
-              assert(equal(isa, case))
-            end
-          end)
-        end
-        local amx = isa == C.PGEE_AMX or isa == C.PGEE_AMX_MODEL
-        overlapped {
-          rows = amx and { 1, 7, 12 } or { 1, 6, 7, 13 }, overlapped = amx and { 15, 32 } or { 4, 5, 6, 7 },
-          activation = { C.PGEE_IDENTITY, C.PGEE_GELU, C.PGEE_GELU_TANH, C.PGEE_RELU },
-        }
-        overlapped { -- 1: a zero point for each row; 2: one for all
-          rows = { 1, 6 }, overlapped = amx and { 16, 31 } or { 5, 6 }, per_row = { 1, 2 },
-          activation = { C.PGEE_IDENTITY, C.PGEE_GELU, C.PGEE_GELU_ROUNDED, C.PGEE_GELU_TANH_ROUNDED },
-        }
-        for per_row = 0, 2, 2 do
-          local case = { op = EPILOGUE_S32, width = 64, rows = 6, overlapped = 6, mode = STATIC, per_row = per_row }
-          assert.is_false((equal(isa, case, true)))
-        end
-      end)
-
-      check("equal the reference at every width", function()
-        variants({ rows = 2, width = NARROW, fill = ORDINARY }, function(case)
-          if case.op > EPILOGUE_F32 or case.width <= 64 then
+describe("overlapped epilogues", function()
+  kernels.each_isa(PIPELINE, function(isa, check)
+    check("equal the reference when they overlap with a product, whatever their rows", function()
+      local function overlapped(choices)
+        choices.op, choices.fill, choices.width, choices.first = EPILOGUE_S32, { ORDINARY, EXTREME }, { 63, 64 }, 64
+        choices.y, choices.mode = { 0, 1 }, { NONE, STATIC }
+        each(choices, function(case)
+          if case.y + case.mode > 0 then
             assert(equal(isa, case))
           end
         end)
-        variants({ rows = 3, width = WIDE, fill = ORDINARY }, function(case)
-          assert(equal(isa, case))
-        end)
-      end)
+      end
+      local amx = isa == C.PGEE_AMX or isa == C.PGEE_AMX_MODEL
+      overlapped {
+        rows = amx and { 1, 7, 12 } or { 1, 6, 7, 13 }, overlapped = amx and { 15, 32 } or { 4, 5, 6, 7 },
+        activation = { C.PGEE_IDENTITY, C.PGEE_GELU, C.PGEE_GELU_TANH, C.PGEE_RELU },
+      }
+      overlapped { -- 1: a zero point for each row; 2: one for all
+        rows = { 1, 6 }, overlapped = amx and { 16, 31 } or { 5, 6 }, per_row = { 1, 2 },
+        activation = { C.PGEE_IDENTITY, C.PGEE_GELU, C.PGEE_GELU_ROUNDED, C.PGEE_GELU_TANH_ROUNDED },
+      }
+      for per_row = 0, 2, 2 do
+        local case = { op = EPILOGUE_S32, width = 64, rows = 6, overlapped = 6, mode = STATIC, per_row = per_row }
+        assert.is_false((equal(isa, case, true)))
+      end
+    end)
+  end)
+end)
 
-      check("equal the reference on zeros, constants, extremes, infinities and NaN", function()
-        variants({ rows = { 1, 5 }, width = { 1, 16, 37, 64 }, fill = FILLS }, function(case)
+describe("row operators", function()
+  kernels.each_isa(operators, function(isa, check)
+    check("equal the reference at every width", function()
+      variants({ rows = 2, width = NARROW, fill = ORDINARY }, function(case)
+        if case.op > EPILOGUE_F32 or case.width <= 64 then
           assert(equal(isa, case))
-        end)
-      end)
-
-      check("do not depend on how rows and columns are divided", function()
-        local tiles = { rows = 7, width = { 50, 64, 200 }, first = { 0, 3 }, fill = ORDINARY, step = { 1, 3 }, tiles = true }
-        variants(tiles, function(case)
-          assert(equal(isa, case))
-        end)
-        variants({ rows = 7, width = { 50, 64 }, fill = ORDINARY, step = { 1, 3 } }, function(case)
-          assert(equal(isa, case))
-        end)
-      end)
-
-      check("may write where they read", function()
-        local ops = { EPILOGUE_S32, EPILOGUE_F32, NORM }
-        local residual = { op = ops, rows = 5, width = { 7, 64 }, residual = 1, y = 1, in_place = 1 }
-        each(residual, function(case)
-          assert(equal(isa, case))
-        end)
-        each({ op = { NORM, UNIT }, rows = 5, width = { 7, 64 }, residual = { 0, 1 }, y = 1, in_place = 2 }, function(case)
-          assert(equal(isa, case))
-        end)
-      end)
-
-      check("widen every 16-bit float exactly", function()
-        local y = ffi.new "float[65536]"
-        local bits = ffi.cast("uint32_t *", y)
-        local function expect_bits(dtype, of)
-          C.spec_widen(isa, dtype, y)
-          for u = 0, 65535 do
-            local want = of(u) -- nil is any NaN
-            assert(bits[u] == want or not want and bit.band(bits[u], 0x7fffffff) > 0x7f800000, u)
-          end
         end
-        expect_bits(C.PGEE_BF16, function(u)
-          return bit.band(u, 0x7fff) <= 0x7f80 and u * 65536 or nil
-        end)
-        local float = ffi.new "float[1]"
-        expect_bits(C.PGEE_F16, function(u)
-          local sign, e, m = u >= 32768 and -1 or 1, bit.band(bit.rshift(u, 10), 31), bit.band(u, 1023)
-          if e == 31 then
-            return m == 0 and (sign < 0 and 0xff800000 or 0x7f800000) or nil
-          end
-          float[0] = sign * (e == 0 and m * 2^-24 or (1024 + m) * 2^(e - 25))
-          return ffi.cast("uint32_t *", float)[0]
-        end)
       end)
-
-      check("define activations at the ends", function()
-        for activation = C.PGEE_GELU, C.PGEE_GELU_TANH_ROUNDED do
-          local function f(x)
-            return C.spec_activate(isa, x, activation)
-          end
-          local tanh = activation == C.PGEE_TANH
-          assert(math.abs(f(0)) <= (activation > C.PGEE_SILU and 4e-5 or 0))
-          assert.equal(tanh and 1 or inf, f(inf))
-          assert.equal(tanh and 1 or 2^127, f(2^127))
-          assert(f(nan) ~= f(nan))
-          local vanishes = activation <= C.PGEE_TANH or activation > C.PGEE_SILU
-          if vanishes then
-            assert.equal(tanh and -1 or 0, f(-inf))
-            assert.equal(tanh and -1 or 0, f(-2^127))
-            for _, x in ipairs { 5.5, 6, 10, 1000 } do
-              assert.equal(tanh and f(x) or x, f(x))
-              assert.equal(tanh and -f(x) or 0, f(-x))
-            end
-          else
-            assert.equal(60, f(60))
-            assert.is_true(math.abs(f(-60)) < 1e-20 and f(-1) < -0.1)
-          end
-          for x, want in pairs { [inf] = tanh and 101 or 255, [50.3] = tanh and 101 or 150, [0] = 100 } do
-            assert.equal(want, C.spec_activate_u8(isa, x, activation))
-          end
-          if vanishes then
-            assert.equal(tanh and 99 or 100, C.spec_activate_u8(isa, -inf, activation))
-          end
-          assert.equal(0, C.spec_activate_u8(isa, nan, activation))
-        end
+      variants({ rows = 3, width = WIDE, fill = ORDINARY }, function(case)
+        assert(equal(isa, case))
       end)
     end)
-  end
+
+    check("equal the reference on zeros, constants, extremes, infinities and NaN", function()
+      variants({ rows = { 1, 5 }, width = { 1, 16, 37, 64 }, fill = FILLS }, function(case)
+        assert(equal(isa, case))
+      end)
+    end)
+
+    check("do not depend on how rows and columns are divided", function()
+      local tiles = { rows = 7, width = { 50, 64, 200 }, first = { 0, 3 }, fill = ORDINARY, step = { 1, 3 }, tiles = true }
+      variants(tiles, function(case)
+        assert(equal(isa, case))
+      end)
+      variants({ rows = 7, width = { 50, 64 }, fill = ORDINARY, step = { 1, 3 } }, function(case)
+        assert(equal(isa, case))
+      end)
+    end)
+
+    check("may write where they read", function()
+      local ops = { EPILOGUE_S32, EPILOGUE_F32, NORM }
+      local residual = { op = ops, rows = 5, width = { 7, 64 }, residual = 1, y = 1, in_place = 1 }
+      each(residual, function(case)
+        assert(equal(isa, case))
+      end)
+      each({ op = { NORM, UNIT }, rows = 5, width = { 7, 64 }, residual = { 0, 1 }, y = 1, in_place = 2 }, function(case)
+        assert(equal(isa, case))
+      end)
+    end)
+
+    check("widen every 16-bit float exactly", function()
+      local y = ffi.new "float[65536]"
+      local bits = ffi.cast("uint32_t *", y)
+      local function expect_bits(dtype, of)
+        C.spec_widen(isa, dtype, y)
+        for u = 0, 65535 do
+          local want = of(u) -- nil is any NaN
+          assert(bits[u] == want or not want and bit.band(bits[u], 0x7fffffff) > 0x7f800000, u)
+        end
+      end
+      expect_bits(C.PGEE_BF16, function(u)
+        return bit.band(u, 0x7fff) <= 0x7f80 and u * 65536 or nil
+      end)
+      local float = ffi.new "float[1]"
+      expect_bits(C.PGEE_F16, function(u)
+        local sign, e, m = u >= 32768 and -1 or 1, bit.band(bit.rshift(u, 10), 31), bit.band(u, 1023)
+        if e == 31 then
+          return m == 0 and (sign < 0 and 0xff800000 or 0x7f800000) or nil
+        end
+        float[0] = sign * (e == 0 and m * 2^-24 or (1024 + m) * 2^(e - 25))
+        return ffi.cast("uint32_t *", float)[0]
+      end)
+    end)
+
+    check("define activations at the ends", function()
+      for activation = C.PGEE_GELU, C.PGEE_GELU_TANH_ROUNDED do
+        local function f(x)
+          return C.spec_activate(isa, x, activation)
+        end
+        local tanh = activation == C.PGEE_TANH
+        assert(math.abs(f(0)) <= (activation > C.PGEE_SILU and 4e-5 or 0))
+        assert.equal(tanh and 1 or inf, f(inf))
+        assert.equal(tanh and 1 or 2^127, f(2^127))
+        assert(f(nan) ~= f(nan))
+        local vanishes = activation <= C.PGEE_TANH or activation > C.PGEE_SILU
+        if vanishes then
+          assert.equal(tanh and -1 or 0, f(-inf))
+          assert.equal(tanh and -1 or 0, f(-2^127))
+          for _, x in ipairs { 5.5, 6, 10, 1000 } do
+            assert.equal(tanh and f(x) or x, f(x))
+            assert.equal(tanh and -f(x) or 0, f(-x))
+          end
+        else
+          assert.equal(60, f(60))
+          assert.is_true(math.abs(f(-60)) < 1e-20 and f(-1) < -0.1)
+        end
+        for x, want in pairs { [inf] = tanh and 101 or 255, [50.3] = tanh and 101 or 150, [0] = 100 } do
+          assert.equal(want, C.spec_activate_u8(isa, x, activation))
+        end
+        if vanishes then
+          assert.equal(tanh and 99 or 100, C.spec_activate_u8(isa, -inf, activation))
+        end
+        assert.equal(0, C.spec_activate_u8(isa, nan, activation))
+      end
+    end)
+  end)
 
   it("are told apart from a result with one bit changed", function()
     variants({ rows = 2, width = { 5, 64 }, fill = ORDINARY }, function(case)

@@ -358,8 +358,8 @@ describe("spec/bench/kernels.lua", function()
       pipe:close()
       return text
     end
-    assert.matches("norm, static, width 384 +%d+%.%d+\n", measured())
-    assert.matches("norm, static, width 384 +%d+%.%d+ +x %d+%.%d%d", measured())
+    assert.matches("norm static, width 384 +%d+%.%d+\n", measured())
+    assert.matches("norm static, width 384 +%d+%.%d+ +x %d+%.%d%d", measured())
     local _, list = next(cjson.decode(models.read(path)))
     assert.are.equal(3, #list)
     assert.is_true(list[1].cycles > 0)
