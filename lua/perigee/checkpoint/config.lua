@@ -1,4 +1,4 @@
---- Config: config.json as checked values. Each error names the file, the key, the value and what was expected.
+--- Config: the values of config.json, checked. Each error names the file, the key, the value and what was expected.
 --
 --   config:integer("hidden_size", 1, 32768)   checks the key and makes it config.hidden_size
 local json = require "perigee.base.json"
@@ -14,13 +14,13 @@ function Config.new(values, path, ignored)
   return setmetatable({ json = values, path = path, ignored = ignored }, Config)
 end
 
---- Raises: `key` is not as expected.
+--- Raises the error that the value of `key` is not as expected.
 function methods:fail(key, expected)
   local value = self.json[key]
   error(("'%s': %s is %s, expected %s"):format(self.path, key, json.describe(value), expected), 0)
 end
 
--- The value, with null and a missing key as nil.
+-- The value, or the default if the key is missing or null.
 local function value_of(self, key, default)
   local value = self.json[key]
   if value == nil or value == json.null then
@@ -29,12 +29,12 @@ local function value_of(self, key, default)
   return value
 end
 
---- Whether the key is there, and not null.
+--- Whether the key is present and not null.
 function methods:has(key)
   return value_of(self, key) ~= nil
 end
 
---- An integer from low to high. Without a default the key must be there.
+--- Checks an integer from low to high, and makes it a field of the config. Without a default the key must be present.
 function methods:integer(key, low, high, default)
   local value = value_of(self, key, default)
   if type(value) ~= "number" or value % 1 ~= 0 or value < low or value > high then
@@ -44,7 +44,7 @@ function methods:integer(key, low, high, default)
   return value
 end
 
---- A number above low and below high.
+--- The same for a number above low and below high.
 function methods:number(key, low, high, default)
   local value = value_of(self, key, default)
   if type(value) ~= "number" or not (value > low and value < high) then
@@ -54,7 +54,7 @@ function methods:number(key, low, high, default)
   return value
 end
 
---- One of the keys of `allowed`.
+--- The same for a text that is a key of the table `allowed`.
 function methods:choice(key, allowed, default)
   local value = value_of(self, key, default)
   if type(value) ~= "string" or not allowed[value] then
@@ -65,7 +65,7 @@ function methods:choice(key, allowed, default)
   return value
 end
 
---- true or false.
+--- The same for true or false.
 function methods:flag(key, default)
   local value = value_of(self, key, default)
   if type(value) ~= "boolean" then
@@ -75,7 +75,7 @@ function methods:flag(key, default)
   return value
 end
 
---- Errors unless the key is missing, null or false.
+--- An error unless the key is missing, null or false. why: a reason for the message.
 function methods:absent(key, why)
   if value_of(self, key, false) ~= false then
     self:fail(key, "false: " .. why)
@@ -105,7 +105,8 @@ local function named_labels(self)
   return labels
 end
 
--- As in the reference library num_labels decides where it is there and id2label has another number of names.
+-- The labels. As in transformers, num_labels decides if id2label has another number of names: then labels are LABEL_0, LABEL_1
+-- ...
 local function read_labels(self)
   local labels = named_labels(self)
   local count = self:integer("num_labels", 1, 2 ^ 20, #labels > 0 and #labels or 2)
@@ -121,8 +122,8 @@ end
 
 local PROBLEMS = { regression = true, single_label_classification = true, multi_label_classification = true }
 
---- config.labels and config.problem: what a sequence classification head needs. One label is a regression unless problem_type
--- says otherwise.
+--- Sets config.labels and config.problem for a sequence classification head. If problem_type is missing, a head with one label
+-- is a regression, and one with several is a single-label classification.
 function methods:read_head()
   self.labels = read_labels(self)
   if value_of(self, "problem_type") ~= nil then

@@ -1,18 +1,18 @@
 --- config.json's keys: how Perigee treats each key that transformers 5 acts on in BERT and its relatives, and why.
 --
---   keys.of.chunk_size_feed_forward      --> { "none", "a row's result does not depend on the rows beside it" }
---   keys.check(config)                   -- refuses and lists what this table says
+--   keys.of.chunk_size_feed_forward      --> { "none", "a row's result does not depend on other rows" }
+--   keys.check(config)                   -- raises errors for refused keys, puts listed keys on the list of ignored keys
 --
 -- The first word of a key's entry:
 --   obeyed   a definition or a task reads the key, and raises an error if it cannot compute the value
 --   none     the key has no effect on an answer: it is about training, about the file, or about how transformers runs a model
---   refused  a value is an error, unless it asks for nothing: null, false, 0, an empty list or object
---   listed   such a value is put on checkpoint.ignored
+--   refused  the key is an error, unless its value has no effect: null, false, 0, an empty list or object
+--   listed   the key is put on checkpoint.ignored, unless its value has no effect
 local json = require "perigee.base.json"
 
 local M = {}
 
-local TRAINING, OUTPUT = "for training alone", "what transformers returns beside the answer"
+local TRAINING, OUTPUT = "for training alone", "what else transformers returns"
 local MEMORY = "how transformers runs a model, not what it computes"
 local DECODER = "only encoders are supported"
 local GENERATION = "for models that write text"
@@ -59,7 +59,7 @@ M.of = {
   -- Keys without effect on an answer.
   dtype = { "none", "weights are read in the type of the file; settings say how a model computes" },
   torch_dtype = { "none", "an older name of dtype" },
-  chunk_size_feed_forward = { "none", "a row's result does not depend on the rows beside it" },
+  chunk_size_feed_forward = { "none", "a row's result does not depend on other rows" },
   use_cache = { "none", GENERATION }, bos_token_id = { "none", GENERATION }, eos_token_id = { "none", GENERATION },
   output_hidden_states = { "none", OUTPUT }, output_attentions = { "none", OUTPUT }, return_dict = { "none", OUTPUT },
   hidden_dropout_prob = { "none", TRAINING }, attention_probs_dropout_prob = { "none", TRAINING },
@@ -73,12 +73,12 @@ M.of = {
   transformers_version = { "none", "says what wrote the file" },
 }
 
--- Whether a value asks for nothing.
+-- Whether a value has no effect.
 local function is_empty(value)
   return value == nil or value == json.null or value == false or value == 0 or type(value) == "table" and next(value) == nil
 end
 
---- Refuses and lists keys of config.json (perigee.config) as the table says.
+--- Raises an error for a refused key, and puts listed keys on the list of ignored keys. config: a checkpoint/config.lua.
 function M.check(config)
   for key, entry in pairs(M.of) do
     if not is_empty(config.json[key]) then

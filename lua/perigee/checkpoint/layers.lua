@@ -5,8 +5,8 @@
 --   { op = "dense", weight = [N][K], bias = [N] or nil, activation =, residual = [N][K] or true or nil }
 --   { op = "norm", gamma = [K], beta = [K], eps = }
 --   { op = "unit" }     each vector divided by its length
--- with the tensors in F32, and `name`, its folder. residual: added to the activation's result: the input itself (true), or the
--- input's product with this weight.
+-- with tensors in F32, and the field `name`, its folder. residual: what is added to the result of the activation: the input
+-- (true), or the product of the input with this weight.
 local json = require "perigee.base.json"
 local options = require "perigee.options"
 local read = require "perigee.tokenizer.read"
@@ -17,7 +17,8 @@ local M = {}
 
 ---- Files of a module -------------------------------------------------------------------------------------------------
 
--- The tensors of a module, { name = tensor } in F32, finite. shapes: what is expected, { name = { N, K } }; others are an error.
+-- The tensors of a module, { name = tensor }, in F32. shapes: the expected tensors, { name = { N, K } }. Errors: another
+-- tensor, a missing one, another shape, NaN or infinity.
 local function tensors_of(folder, shapes)
   local path = join(folder, "model.safetensors")
   if not json.exists(path) then
@@ -60,7 +61,7 @@ local function expect_width(width, expected, path, key)
   end
 end
 
--- Refuses a module that reads or writes something else than the text's vector.
+-- An error if the module reads or writes anything but the text's vector.
 local function check_features(config, path)
   for _, key in ipairs { "module_input_name", "module_output_name" } do
     local value = given(config[key])
@@ -72,7 +73,7 @@ end
 
 ---- Modules -----------------------------------------------------------------------------------------------------------
 
--- PyTorch's classes of activations, and the engine's.
+-- The engine's names of activations by PyTorch's classes.
 local ACTIVATIONS = { Identity = "identity", Tanh = "tanh", ReLU = "relu", GELU = "gelu", SiLU = "silu" }
 
 local function activation_of(config, path)
@@ -97,8 +98,8 @@ local DENSE = {
   module_output_name = true, use_residual = true,
 }
 
--- Each: function(checkpoint, folder, path of its config.json, width of the vectors before it, nil if that is not known) -> layer,
--- width after it. A layer that computes nothing is nil.
+-- The modules by name: functions of (checkpoint, folder, path of the module's config.json, width of its input vectors or nil if
+-- unknown) that return a layer, nil if the module computes nothing, and the width of its output vectors.
 local MODULES = {}
 
 function MODULES.Dense(self, folder, path, width)
@@ -129,7 +130,7 @@ function MODULES.LayerNorm(_, folder, path, width)
   return { op = "norm", gamma = tensors["norm.weight"], beta = tensors["norm.bias"], eps = 1e-5 }, K
 end
 
-function MODULES.Dropout(_, _, _, width) -- for training alone
+function MODULES.Dropout(_, _, _, width) -- has an effect only in training
   return nil, width
 end
 
@@ -152,7 +153,7 @@ function M.check_modules(modules, path)
       fail("'%s': module %d is of type %s, code that is no part of sentence-transformers, which is not supported", path, i,
         module.type)
     elseif not known then
-      fail("'%s': module %d, %s, is not supported where it stands, only %s", path, i, module.class, SUPPORTED)
+      fail("'%s': module %d, %s, is not supported at this place, only %s", path, i, module.class, SUPPORTED)
     end
   end
   if not modules[2] then
@@ -160,8 +161,8 @@ function M.check_modules(modules, path)
   end
 end
 
---- The layers after the Pooling, whose vectors are of that width (nil: not known), without a Normalize at the end; nil if there
--- are none.
+--- The layers after the Pooling, without a Normalize at the end; nil if there are none. width: that of the Pooling's vectors,
+-- or nil if unknown.
 function M.read(self, modules, width)
   local list = {}
   for i = 3, #modules do

@@ -1,10 +1,11 @@
---- Random: checkpoints of the shapes that people use, with random weights, in memory: to time what is not at hand.
+--- Random: checkpoints with random weights in memory, in the shapes of well-known models. They serve to measure speed without the
+-- files of a model.
 --
 --   local random = require "perigee.checkpoint.random"
 --   local model = perigee.load(random.checkpoint "bert-large")
 --
--- Weights are near a normal distribution of deviation 0.02, as before training; a parameter's are the same each time and on every
--- machine. There is no tokenizer: inputs are { ids = }.
+-- Weights have nearly a normal distribution with deviation 0.02, as before training. The values of a parameter are the same on
+-- every machine. There is no tokenizer: inputs are { ids = }.
 local bit = require "bit"
 local Ignored = require "perigee.base.ignored"
 local options = require "perigee.options"
@@ -29,7 +30,7 @@ local function relative(model_type, vocabulary)
   }, { __index = base })
 end
 
---- config.json of each, by name.
+--- The config.json of each checkpoint, by its name.
 M.configs = {
   ["bert-large"] = bert(1024, 24, 16, 4096),
   ["bert-base"] = base,
@@ -47,7 +48,7 @@ M.configs = {
   ["xlmr-base"] = relative("xlm-roberta", 250002),
 }
 
--- A number other than 0 made of a name.
+-- A seed other than 0, the hash of a name.
 local function seed_of(name)
   local h = 0x811c9dc5
   for i = 1, #name do
@@ -57,10 +58,11 @@ local function seed_of(name)
   return h ~= 0 and h or 1
 end
 
--- The bytes of a 32-bit word added up, 510 on average, are near normal.
+-- The sum of the four bytes of a random word has the mean 510 and nearly a normal distribution. This factor gives it deviation
+-- 0.02.
 local DEVIATION = 0.02 / math.sqrt(4 * (256 ^ 2 - 1) / 12)
 
--- n values around `mean`; returns the seed of the next ones. The words are Marsaglia's xorshift.
+-- Writes n values around `mean`, and returns the seed for the next values. The random words are Marsaglia's xorshift.
 local function fill(to, n, seed, mean)
   local band, bxor, lshift, rshift = bit.band, bit.bxor, bit.lshift, bit.rshift
   local x = seed
@@ -77,7 +79,7 @@ end
 local Checkpoint = {}
 Checkpoint.__index = Checkpoint
 
---- The parameter of that name, of any shape that is asked for: around 1 for what multiplies in a norm, else around 0.
+--- The parameter of that name, in the shape that is asked for. The values are around 1 for the weight of a norm, else around 0.
 function Checkpoint.tensor(_, name, shape)
   local t, seed, mean = tensor.new("F32", shape), seed_of(name), name:find "[Nn]orm%.weight$" and 1 or 0
   local width = #shape > 1 and shape[#shape] or shape[1]
@@ -96,22 +98,22 @@ function Checkpoint.tensor(_, name, shape)
   return t
 end
 
---- What there is to name when something is missing: nothing can be.
+--- Names for suggestions if a tensor is missing. No tensor is missing here, so there are no names.
 function Checkpoint.names()
   return {}
 end
 
---- Nobody leaves tensors over.
+--- No tensor is unused, because tensors are made when they are asked for.
 function Checkpoint.unused()
   return {}
 end
 
---- The positions are the limit.
+--- No limit besides the number of positions.
 function Checkpoint.limit()
   return nil
 end
 
---- As a checkpoint that says nothing about pooling.
+--- The default pooling.
 function Checkpoint.pooling()
   return { modes = { "mean" }, normalize = false }
 end

@@ -3,7 +3,7 @@
 --
 -- sentence-transformers 6 reads these files only if there is a modules.json; this module does the same. If
 -- sentence-transformers acts on a key, this module obeys the key, raises an error, or puts the key on checkpoint.ignored.
--- Functions take a checkpoint (checkpoint.lua): `dir` is its folder, `folder` the folder of its Transformer module.
+-- Functions take a checkpoint (checkpoint/init.lua): `dir` is its folder, `folder` the folder of its Transformer module.
 local json = require "perigee.base.json"
 local layers = require "perigee.checkpoint.layers"
 local options = require "perigee.options"
@@ -33,7 +33,7 @@ function M.modules(dir)
   return modules, path
 end
 
---- The folder of config.json, or of an adapter's: the Transformer module's if modules.json has one.
+--- The folder of config.json or adapter_config.json: that of the Transformer module in modules.json, else `dir`.
 function M.folder(dir, modules)
   for _, module in ipairs(modules or {}) do
     local folder = join(dir, module.path)
@@ -62,7 +62,7 @@ local function note_ignored(self, config)
   local path = self.files.sentence_prompts
   local similarity = given(config.similarity_fn_name)
   if similarity ~= nil and similarity ~= "cosine" then
-    self.ignored:add(path, "similarity_fn_name", "who takes the vectors compares them; perigee.evaluate does by their cosine")
+    self.ignored:add(path, "similarity_fn_name", "the caller compares the vectors; perigee.evaluate takes their cosine")
   end
   if given(config.keep_in_fp32_modules) ~= nil then
     self.ignored:add(path, "keep_in_fp32_modules", "the setting `skip` says which linears stay in FP32; heads always do")
@@ -89,8 +89,8 @@ function M.kind(self)
   return kind
 end
 
---- Puts the activation that a CrossEncoder's file names into config.json, where it has its place in other checkpoints and in
--- artifacts.
+--- Copies the activation that a CrossEncoder's file names into the decoded config.json, where other checkpoints and artifacts
+-- have it.
 function M.activation(self)
   local ok, config = pcall(function() return self.sentence_prompts end)
   local class = ok and config.model_type == "CrossEncoder" and given(config.activation_fn)
@@ -99,7 +99,7 @@ function M.activation(self)
   end
 end
 
--- The prompts that every SentenceTransformer has, unless its file says something else.
+-- The prompts that every SentenceTransformer has by default.
 local EMPTY = { query = "", document = "" }
 
 --- Returns the prompts that sentence-transformers puts before texts, { name = text }; the name of the default prompt, nil if
@@ -137,8 +137,8 @@ end
 
 ---- Vectors -----------------------------------------------------------------------------------------------------------
 
--- Pooling modes by sentence-transformers' names, with the key that switched each on in older files, in the order in which the
--- vectors of several such keys stand side by side; `mode` is that of Graph:pool.
+-- The pooling modes: key (switches the mode on in older files), name (of sentence-transformers), mode (of Graph:pool). The
+-- order is that in which the vectors of several modes are concatenated.
 local MODES = {
   { key = "pooling_mode_cls_token", name = "cls", mode = "first" },
   { key = "pooling_mode_max_tokens", name = "max", mode = "max" },
@@ -154,7 +154,7 @@ for _, m in ipairs(MODES) do
   POOLING[m.key], by_name[m.name] = true, m.mode
 end
 
--- The modes of older files: those that are switched on, the mean if none is.
+-- The modes that an older file switches on; the mean if it switches none on.
 local function switched_modes(config, path)
   local modes = {}
   for _, m in ipairs(MODES) do
@@ -163,7 +163,7 @@ local function switched_modes(config, path)
   return #modes > 0 and modes or { "mean" }
 end
 
--- The modes that pooling_mode names, one or a list, in its order.
+-- The modes that pooling_mode names: one name or a list.
 local function named_modes(names, path)
   local modes = {}
   for i, name in ipairs(type(names) == "table" and #names > 0 and names or { names }) do
@@ -176,7 +176,7 @@ local function named_modes(names, path)
   return modes
 end
 
--- Modes, and whether prompts count.
+-- Reads the Pooling module's config.json. Returns its modes and include_prompt.
 local function read_pooling(module, dir)
   local path = join(join(dir, module.path), "config.json")
   local config = json.object(path)
@@ -197,8 +197,8 @@ local function default_pooling(self)
   return { modes = { writes and "last" or "mean" }, normalize = false }
 end
 
---- How a text's hidden states, of that width, become its vector:
---   modes        of Graph:pool, whose vectors stand side by side
+--- How a text's hidden states become its vector. width: that of the hidden states, or nil.
+--   modes        modes of Graph:pool; their vectors are concatenated
 --   layers       what comes after that, a list of checkpoint/layers.lua; nil if nothing does
 --   normalize    whether the vector has length 1 in the end
 --   dimensions   how many of its elements are kept after that; nil for all

@@ -1,13 +1,14 @@
 --- Weights: a checkpoint's tensors as the parameters of a model definition.
 --
--- The definition says which names it wants and in which shape; weights:check() then raises one error that lists everything
--- that is missing or has another shape, and weights:unused() lists what the definition did not ask for.
+-- The definition asks for parameters by name and shape. Then weights:check() raises one error that lists all tensors that are
+-- missing or have another shape.
 local nearest = require "perigee.base.nearest"
 
 local Weights = {}
 Weights.__index = Weights
 
---- checkpoint: has names() and tensor(name, shape), which is nil for a name it lacks; shape is what will be expected of it.
+--- checkpoint: an object with the methods names() and tensor(name, shape), which returns nil for an unknown name. shape: the
+-- shape that check() will expect.
 function Weights.new(checkpoint)
   return setmetatable({ checkpoint = checkpoint, parameters = {}, order = {}, checked = 0 }, Weights)
 end
@@ -57,10 +58,9 @@ local function has(self, name)
   return self.names[name]
 end
 
---- What turns hidden states into logits of words: { name =, bias =, table =, N =, K =, tied = }. Its weight [N][K] is
--- NAME.weight where the checkpoint has one, or has to (tied is false), else the table of words; either is multiplied where it
--- lies. bias: the name of its bias [N] where the checkpoint has no NAME.bias, which goes first: where it has both the reference
--- library adds that one.
+--- The decoder, which turns hidden states into logits of words. d: { name =, bias =, table =, N =, K =, tied = }. The weight
+-- [N][K] is NAME.weight if the checkpoint has it or if tied is false, else the table of words; neither is packed. The bias [N]
+-- is NAME.bias if the checkpoint has it, else the tensor d.bias: if a checkpoint has both, transformers adds NAME.bias.
 function Weights:decoder(d)
   local own, bias = d.name .. ".weight", d.name .. ".bias"
   local name = (has(self, own) or not d.tied) and own or d.table
@@ -88,9 +88,9 @@ local function fault(parameter, names)
   end
 end
 
---- Errors unless every parameter asked for is there, in its shape, and finite. What was asked for since the last check that
--- went well is then forgotten: it belongs to a head that the checkpoint does not have. title: what the error says before its list
--- where all that is wrong is that tensors are missing; a function that returns it, or nil.
+--- An error unless every parameter that was asked for exists, has its shape and is finite. After an error the parameters since
+-- the last successful check are forgotten, because they belong to a head that the checkpoint does not have. title: nil, or a
+-- function that returns the beginning of the error's text for the case that tensors are missing and nothing else is wrong.
 function Weights:check(title)
   local faults, names, asked, missing = {}, self.checkpoint:names(), #self.order, 0
   for i = self.checked + 1, asked do

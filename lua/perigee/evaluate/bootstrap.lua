@@ -1,6 +1,6 @@
---- Bootstrap: how far a score could lie elsewhere had other items of the same kind been drawn (Efron 1979; percentile intervals).
--- Items are drawn with replacement, the same ones for everybody who is compared: differences are paired. The numbers come from a
--- generator of our own with a fixed seed, so the same answers have the same intervals everywhere.
+--- Bootstrap: intervals of scores, by drawing samples of the items with replacement (Efron 1979; percentile intervals). All
+-- models are scored on the same samples, so the intervals of differences are paired. The random numbers come from Perigee's own
+-- generator with a fixed seed, so equal answers have equal intervals on every machine.
 local bit = require "bit"
 local bootstrap = {}
 
@@ -24,7 +24,7 @@ function bootstrap.generator(seed)
   end
 end
 
--- The value below which that share of a sorted list lies, between its neighbours.
+-- The quantile of a sorted list, interpolated linearly. share: 0 to 1.
 local function quantile(sorted, share)
   local at = share * (#sorted - 1) + 1
   local low = math.floor(at)
@@ -33,8 +33,8 @@ local function quantile(sorted, share)
 end
 
 --- Intervals of several numbers at once. f(weights) returns a list of numbers over a sample that has item i weights[i] times;
--- n: items. options: resamples (1000), seed (1), level (0.95). Returns for each number { low, high }; false where it is not
--- defined in some sample.
+-- n: the number of items. options: resamples (1000), seed (1), level (0.95). Returns for each number { low, high }, or false if
+-- the number is NaN in some sample.
 function bootstrap.intervals(f, n, options)
   local resamples, level = options and options.resamples or 1000, options and options.level or 0.95
   local random, drawn, broken = bootstrap.generator(options and options.seed or 1), {}, {}

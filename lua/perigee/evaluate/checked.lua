@@ -1,4 +1,4 @@
---- Checked: the metrics as perigee.evaluate offers them. Each checks what it is given and blames the caller.
+--- Checked: the metrics of perigee.evaluate. Each checks its arguments; its errors blame the caller.
 local entities = require "perigee.evaluate.entities"
 local metrics = require "perigee.evaluate.metrics"
 local options = require "perigee.options"

@@ -1,8 +1,9 @@
---- Columns: which columns of a table are a text, the second text of a pair, and the label. By options, by the names in a header,
--- or by a known shape.
+--- Columns: finds which columns of a table are the text, the second text of a pair, and the label: by options, by the names in a
+-- header, or by the shape of the table. Makes sets of tables (evaluate/read.lua).
 local pgee = require "perigee.ffi"
 local json = require "perigee.base.json"
 local options = require "perigee.options"
+local fail = require("perigee.evaluate.rows").fail
 
 local columns = {}
 
@@ -17,13 +18,10 @@ local LABELS = {
   "sentiment", "relevance", "target", "is_duplicate",
 }
 
-local function fail(path, line, ...)
-  error(("%s, line %d: "):format(path, line) .. string.format(...), 0)
-end
-
 ---- By name -----------------------------------------------------------------------------------------------------------
 
--- Known names among those that are there: has(name) gives what the column is called there, or nil.
+-- Finds the columns text, pair and label by the known names. has(name): the name of the table's column that is called `name` in
+-- lower case, or nil.
 local function known(has)
   local found = {}
   for _, pair in ipairs(PAIRS) do
@@ -50,13 +48,13 @@ local function names_of(list)
   return table.concat(names, ", ") .. (#list > MOST and (" and %d more"):format(#list - MOST) or "")
 end
 
--- The options that say which columns are meant, for messages.
+-- The names of the options that choose columns, for messages.
 local function roles_of(given)
   local called = given.called
   return ("%stext, %spair and %slabel"):format(called, called, called)
 end
 
--- Which names are meant: those of the options before those that are known. all: the names that are there.
+-- The names of the columns text, pair and label: those that options give, else known names. all: the names in the table.
 local function by_name(all, given, path, line)
   local there, lower = {}, {}
   for _, name in ipairs(all) do
@@ -65,7 +63,7 @@ local function by_name(all, given, path, line)
   end
   local found = known(function(name) return lower[name] end)
   if given.text then
-    found.text, found.pair = nil, nil -- who names the text names the pair
+    found.text, found.pair = nil, nil -- if the caller names the text, a known name is no second text
   end
   for _, role in ipairs { "text", "pair", "label" } do
     local name = given[role]
@@ -81,13 +79,13 @@ end
 
 ---- Of fields ---------------------------------------------------------------------------------------------------------
 
--- A number in decimal, finite; nil or false if it is none.
+-- The finite decimal number in a text; nil or false if the text is not one.
 local function number(text)
   local value = text:match "^%s*[-+]?%.?%d[%d.eE+-]*%s*$" and tonumber(text)
   return value and value - value == 0 and value
 end
 
--- Tables without a header that are known by their shape.
+-- The shapes of tables without a header.
 local SHAPES = {
   {
     name = "STS-B (score in column 5, texts in 6 and 7)", text = 6, pair = 7, label = 5, most = 1e9,
@@ -127,7 +125,7 @@ local function index_of(row, name)
   end
 end
 
--- Columns that options give by number, put into a shape.
+-- Sets the columns of a shape for which options give a number.
 local function by_number(shape, row, given, path)
   for _, role in ipairs { "text", "pair", "label" } do
     local column = given[role]
@@ -147,14 +145,14 @@ end
 
 local ROLES = { "text", "pair", "label" }
 
-local KNOWN = {} -- all names that are known, in lower case
+local KNOWN = {} -- all known names of columns, in lower case
 for _, list in ipairs { TEXTS, LABELS, unpack(PAIRS) } do
   for _, name in ipairs(list) do
     KNOWN[name] = true
   end
 end
 
--- Whether a column has only numbers after the first row.
+-- Whether a column has numbers in all rows except the first, whose field is therefore its name.
 local function is_named_number(list, column)
   for i = 2, #list do
     if not number(list[i][column] or "") then
@@ -164,8 +162,8 @@ local function is_named_number(list, column)
   return #list > 1 and list[1][column] ~= nil and not number(list[1][column])
 end
 
--- Whether the first row names the columns that are given by their numbers: one of them has a known name there, or the label is a
--- number everywhere else.
+-- Whether the first row is a header, if options give columns by number: one of these columns has a known name there, or the label
+-- is a number in every other row.
 local function names_columns(list, given)
   for _, role in ipairs(ROLES) do
     local field = type(given[role]) == "number" and list[1][given[role]]
@@ -176,7 +174,7 @@ local function names_columns(list, given)
   return type(given.label) == "number" and is_named_number(list, given.label)
 end
 
--- The columns that the first row names, where it names enough of them.
+-- The shape of a table whose first row is a header.
 local function of_header(list, given, path)
   local first = list[1]
   local found = by_name(first, given, path, first.line)
@@ -189,7 +187,7 @@ local function of_header(list, given, path)
   return shape
 end
 
--- The shape of a table, and the row that it begins in.
+-- The shape of a table, and the index of its first row of data.
 local function shape_and_start(list, given, path, delimiter)
   local first, named, numbered = list[1], false, false
   for _, role in ipairs(ROLES) do
@@ -219,7 +217,8 @@ end
 
 ---- Sets --------------------------------------------------------------------------------------------------------------
 
--- Collects rows. Labels of pairs are scores if the first is a number; then all must be.
+-- A new set, and a function that adds a row to it. The labels of pairs are scores if the first label is a number; then every
+-- label must be a number.
 local function collector(path, name, uses)
   local set = { path = path, form = name, texts = {}, labels = {}, skipped = 0, uses = uses }
   local function add(line, text, pair, label)
@@ -249,8 +248,8 @@ local function finish(set, path)
   return set
 end
 
---- The set of a table of fields. given: text, pair, label: names in the header, or numbers of columns; header: whether the first
--- row is one, also if none of its names is known; called: what options' names begin with in errors.
+--- The set of a table, a list of rows of fields. given: the options text, pair and label (names in the header, or numbers of
+-- columns), header (the first row is a header, even if none of its names is known) and called (the prefix of options in errors).
 function columns.of_fields(list, given, path, delimiter)
   if #list == 0 then
     error(path .. ": no lines to evaluate on", 0)

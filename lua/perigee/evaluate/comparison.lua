@@ -1,4 +1,4 @@
---- Comparison: what evaluate.compare returns, as text.
+--- Comparison: the class of what evaluate.compare returns; prints it as a table.
 local report = require "perigee.run.report"
 
 local Comparison = {}
@@ -21,7 +21,8 @@ local function difference_of(score)
   return ("%s [%s, %s]"):format(signed(score.difference), signed(score.interval[1]), signed(score.interval[2]))
 end
 
---- The scores as text, times 100: a row for each metric, a column for each model, differences with their intervals beside them.
+--- The scores times 100 as a table of text: a row for each metric; for each model a column, and after it a column of differences
+-- from the first model, with intervals.
 function Comparison:__tostring()
   local head, changed, speed = { " " }, { "answers changed" }, { "a second" }
   local rows = {}

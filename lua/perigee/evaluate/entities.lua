@@ -1,11 +1,11 @@
---- Entities: the spans that tags of words mean, one tag a word: B-PER I-PER O.
+--- Entities: the spans of words that tags stand for, one tag a word: B-PER I-PER O.
 --
--- By the rules of the CoNLL evaluation, which seqeval's default follows: a span is a longest run of one type. B- and S- open one,
--- and so does an I- or E- that has no word of its type before it; E- and S- end one, and so does everything that cannot continue
--- it. Strict, as seqeval's IOB2: only B- opens a span, and an I- that continues none is no entity.
+-- The rules are those of the CoNLL evaluation, which seqeval's default follows. A span has words of one type. B- and S- begin a
+-- span, and I- or E- does too if the word before it has another type. E- and S- end a span, and so does a tag of another type.
+-- strict: as seqeval's strict IOB2: only B- begins a span, and an I- that continues no span is ignored.
 local entities = {}
 
--- "B-PER" -> "B", "PER". A tag without a prefix is a type by itself, whose every run is a span, as in IO.
+-- "B-PER" -> "B", "PER". A tag without a prefix is a type, and each run of it is a span (the scheme IO).
 local function parts(tag)
   if tag == "O" or tag == "" then
     return "O", nil
@@ -21,7 +21,7 @@ end
 
 local OPENS, ENDS = { B = true, S = true, U = true }, { E = true, L = true, S = true, U = true }
 
---- The spans of a list of tags: list of { kind, first, last } with word indices from 1. strict: see above.
+--- The spans of a list of tags: a list of { type, first, last } with word indices from 1. strict: see above.
 function entities.spans(tags, strict)
   local spans, open, last_prefix, last_kind = {}, nil, "O", nil
   local function close(at)
@@ -47,7 +47,7 @@ function entities.spans(tags, strict)
   return spans
 end
 
---- How many spans of two lists of tags are the same, and how many each has: right, answered, there.
+--- Counts spans: those that two lists of tags have in common, those of the first list, those of the second.
 function entities.count(answered, there, strict)
   local known, right = {}, 0
   local a, t = entities.spans(answered, strict), entities.spans(there, strict)

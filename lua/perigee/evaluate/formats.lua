@@ -1,14 +1,11 @@
---- Formats: files that data sets come in which are no tables. Each reader takes a file's text, or what it was decoded to, and
--- gives a set; errors name file and line, or the question.
+--- Formats: files of data sets that are not tables. Each reader takes a file's text, or its decoded JSON, and returns a set
+-- (evaluate/read.lua). Errors name the file and the line, or the question.
 local json = require "perigee.base.json"
 local options = require "perigee.options"
 local rows = require "perigee.evaluate.rows"
+local fail = rows.fail
 
 local formats = {}
-
-local function fail(path, line, ...)
-  error(("%s, line %d: "):format(path, line) .. string.format(...), 0)
-end
 
 local function new_set(path, kind, form)
   return { path = path, kind = kind, form = form, texts = {}, labels = {}, skipped = 0 }
@@ -28,7 +25,7 @@ local function need(value, kind, path, what)
   return value
 end
 
--- The reference answers of a question: none where it has no answer.
+-- The reference answers of a question: an empty list if the question has no answer.
 local function references(qa, path, what)
   if qa.is_impossible == true then
     return {}
@@ -47,7 +44,8 @@ local function references(qa, path, what)
   return list
 end
 
--- A file whose answers were all taken out has nothing to judge by.
+-- An error if no question has an answer, because the answers were removed from the file. marked: whether a question is marked as
+-- one without an answer.
 local function check_answers(set, marked)
   for _, list in ipairs(set.labels) do
     for _, answer in ipairs(list) do

@@ -1,10 +1,10 @@
---- Metrics as scorers: what is compared is given once, then scored again and again over other samples of it.
+--- Metrics as scorers: a scorer is made once from the answers and labels, and then scores many samples of them.
 --
 --   local score = metrics.accuracy(answers, labels)
 --   score()          -- of all items
 --   score(weights)   -- of a sample that has item i weights[i] times: what a bootstrap draws
 --
--- Every scorer takes lists of one length, checked by the caller. Equal to scikit-learn's and scipy's to rounding
+-- The lists have equal lengths; the caller checks that. The scores are those of scikit-learn and scipy up to rounding
 -- (spec/golden/metrics.json).
 local metrics = {}
 
@@ -12,7 +12,7 @@ local function ones()
   return 1
 end
 
--- weights as a function of the item.
+-- A function from an item's index to its weight; 1 for all items if there are no weights.
 local function by(weights)
   return weights and function(i) return weights[i] end or ones
 end
@@ -39,7 +39,8 @@ end
 
 ---- Of classes --------------------------------------------------------------------------------------------------------
 
--- Counts for each class that occurs: right, answered, there. over(weights) -> classes, how many items, how many right.
+-- A function of weights that returns { [class] = { right =, answered =, there = } } for the classes that occur, the number of
+-- items, and the number of right ones.
 local function counter(answers, labels)
   return function(weights)
     local w, classes, n, right = by(weights), {}, 0, 0
@@ -65,7 +66,7 @@ local function f1_of(class)
   return 2 * class.right / (class.answered + class.there)
 end
 
---- F1 of one class, 0 where it neither occurs nor is answered.
+--- F1 of one class; 0 if the class is neither among the labels nor among the answers.
 function metrics.f1(answers, labels, positive)
   local count = counter(answers, labels)
   return function(weights)
@@ -74,7 +75,7 @@ function metrics.f1(answers, labels, positive)
   end
 end
 
---- The mean F1 of the classes that occur or are answered.
+--- The mean F1 of the classes that are among the labels or the answers.
 function metrics.macro_f1(answers, labels)
   local count = counter(answers, labels)
   return function(weights)
@@ -86,7 +87,7 @@ function metrics.macro_f1(answers, labels)
   end
 end
 
---- Matthews' correlation of any number of classes (Gorodkin 2004); 0 where the answers or the labels are all of one class.
+--- Matthews' correlation of any number of classes (Gorodkin 2004); 0 if the answers or the labels are all of one class.
 function metrics.matthews(answers, labels)
   local count = counter(answers, labels)
   return function(weights)
@@ -116,7 +117,7 @@ local function correlation(a, b, weights)
   return ab / math.sqrt(aa * bb)
 end
 
---- Pearson's correlation; NaN where one list is constant.
+--- Pearson's correlation; NaN if one list is constant.
 function metrics.pearson(a, b)
   return function(weights)
     return correlation(a, b, weights)
@@ -137,7 +138,8 @@ local function order_of(values)
   return order
 end
 
--- Ranks from 1 in a sample, ties sharing the mean of theirs: of an item that is there several times, its copies are ties.
+-- Ranks from 1 in a sample. Equal values share the mean of their ranks. The copies of an item that is drawn several times are
+-- equal values.
 local function ranks(values, order, weights)
   local w, rank, before, i = by(weights), {}, 0, 1
   while i <= #order do
@@ -163,7 +165,7 @@ local function has_nan(list)
   return false
 end
 
---- Spearman's rank correlation; NaN where one list is constant or has a NaN, which has no rank.
+--- Spearman's rank correlation; NaN if one list is constant or has a NaN, which has no rank.
 function metrics.spearman(a, b)
   local none = has_nan(a) or has_nan(b)
   local order_a, order_b = not none and order_of(a), not none and order_of(b)
@@ -173,7 +175,7 @@ function metrics.spearman(a, b)
 end
 
 --- Average precision of scores by labels 0 and 1: the mean, over the items labelled 1, of the precision among the items with at
--- least their score (scikit-learn's average_precision_score). NaN where no item is labelled 1, or a score is NaN.
+-- least their score (scikit-learn's average_precision_score). NaN if no item is labelled 1, or a score is NaN.
 function metrics.average_precision(scores, labels)
   local none = has_nan(scores)
   local order = not none and order_of(scores)
@@ -194,8 +196,8 @@ end
 
 ---- Of counts ---------------------------------------------------------------------------------------------------------
 
---- Precision, recall and F1 over what is found in all items together: lists of how many each item has right, answered, there.
--- Returns three scorers.
+--- Precision, recall and F1 of things found in items, summed over all items: three scorers. right, answered, there: for each item
+-- the number of things found that are right, of things found, of things to find.
 function metrics.found(right, answered, there)
   local function share(f)
     return function(weights)

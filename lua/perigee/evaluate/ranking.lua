@@ -1,5 +1,5 @@
---- Ranking: how good an order of documents is, by judgements { [document] = grade }. As trec_eval counts: a document without a
--- judgement, or with a grade below 1, is not relevant.
+--- Ranking: metrics of an order of documents, best first, by judgements { [document] = grade }. As in trec_eval, a document
+-- without a judgement, or with a grade below 1, is not relevant.
 local ranking = {}
 
 local function grade(judgements, document)
@@ -14,8 +14,8 @@ local function gains(grades, k)
   return sum
 end
 
---- Normalized discounted cumulative gain of the first k (Järvelin and Kekäläinen 2002), the grade itself being the gain; 0 where
--- nothing is relevant. order: list of documents, best first.
+--- Normalized discounted cumulative gain of the first k (Järvelin and Kekäläinen 2002). The gain of a document is its grade. 0 if
+-- no document is relevant. order: the list of documents, best first.
 function ranking.ndcg(order, judgements, k)
   local got, ideal = {}, {}
   for i = 1, math.min(k, #order) do
@@ -29,7 +29,7 @@ function ranking.ndcg(order, judgements, k)
   return best > 0 and gains(got, k) / best or 0
 end
 
---- Which share of the relevant documents are among the first k; 0 where nothing is relevant.
+--- The fraction of the relevant documents that are among the first k; 0 if no document is relevant.
 function ranking.recall(order, judgements, k)
   local found, all = 0, 0
   for document in pairs(judgements) do

@@ -1,4 +1,4 @@
---- Read: labelled files as a set that models are judged by. What a file is, its content says:
+--- Read: labelled files as a set on which models are evaluated. The content of a file tells which form it has:
 --
 --   tables        TSV, CSV (RFC 4180), JSON lines or a JSON list: a text or two, and a label or score (columns.lua)
 --   questions     SQuAD's JSON, or objects with question, context and answers
@@ -6,8 +6,8 @@
 --   retrieval     documents, queries and judgements: Cranfield's files, or JSON lines with a table
 --   others        TREC's questions, CLINC's parts, files side by side such as SNLI's s1, s2 and labels
 --
--- A set: { path =, kind = "label", "score", "text", "qa", "tags" or "retrieval", form = what was found, texts = { what a model is
--- given... }, labels = { what it should answer... }, skipped = rows that nobody could label }.
+-- A set: { path =, kind = "label", "score", "text", "qa", "tags" or "retrieval", form = the form in words, texts = { input of a
+-- model... }, labels = { right answer... }, skipped = the number of rows whose annotators did not agree }.
 local columns = require "perigee.evaluate.columns"
 local files = require "perigee.evaluate.files"
 local formats = require "perigee.evaluate.formats"
@@ -34,7 +34,7 @@ local function of_objects(list, given, path)
   return columns.of_objects(list, given, path)
 end
 
--- A query with lists of passages as rows of query, passage and relevance.
+-- The set of objects that have a query and its lists of positive and negative passages: a row for each passage.
 local function of_candidates(list, path)
   local pairs_of = {}
   for _, row in ipairs(list) do
@@ -117,7 +117,7 @@ local function name_of(path)
   return path:match "[^/]*$":lower()
 end
 
--- What a text looks like.
+-- The form that a text has, a key of READ.
 local function form_of(text, path, given)
   local line = text:match "^[^\r\n]*"
   if text:find "^%s*[{%[]" then
@@ -126,7 +126,7 @@ local function form_of(text, path, given)
     elseif decoded(line) then
       return "jsonl"
     elseif name_of(path):find "%.jsonl?$" then
-      return name_of(path):match "%.(jsonl?)$" -- whose reader says what is wrong
+      return name_of(path):match "%.(jsonl?)$" -- the reader of this form then says where the text is malformed
     end
   end
   if formats.is_conll(text) then
@@ -181,7 +181,7 @@ local function cut(set, given)
   return set
 end
 
--- An error if an option says something that these files do not have.
+-- An error if an option is given that has no effect on files of this form.
 local function check_uses(set, given)
   for _, name in ipairs { "text", "pair", "label", "part", "header" } do
     if given[name] and not (set.uses and set.uses[name]) then

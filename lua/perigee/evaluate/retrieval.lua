@@ -1,12 +1,9 @@
 --- Retrieval: documents, queries and judgements, in Cranfield's form or as JSON lines with a table of judgements.
 local json = require "perigee.base.json"
 local rows = require "perigee.evaluate.rows"
+local fail = rows.fail
 
 local retrieval = {}
-
-local function fail(path, line, ...)
-  error(("%s, line %d: "):format(path, line) .. string.format(...), 0)
-end
 
 ---- Cranfield ---------------------------------------------------------------------------------------------------------
 
@@ -34,14 +31,15 @@ local function joined(lines)
   return (table.concat(lines or {}, " "):gsub("%s+", " "):gsub("^ ", ""):gsub(" $", ""))
 end
 
--- A document's text begins with its title, mostly; else the title goes before it.
+-- A document's text. In most records it begins with the title; in the others the title is put before it.
 local function document_text(record)
   local title, body = joined(record.T), joined(record.W)
   return body:sub(1, #title) == title and body or title .. " " .. body
 end
 
----- Parts -------------------------------------------------------------------------------------------------------------
+---- JSON lines, judgements --------------------------------------------------------------------------------------------
 
+-- The first of these fields that an object has, a text or a number, as a text; nil if it has none of them.
 local function field(object, names, path, line)
   for _, name in ipairs(names) do
     local value = object[name]
@@ -67,10 +65,10 @@ local function of_objects(text, path)
   return list
 end
 
-local CODE = 5 -- cranqrel's codes go from 1, a complete answer, to 4; -1 is none
+local CODE = 5 -- cranqrel's codes go from 1 (a complete answer) to 4, and -1 means not relevant; the grade is CODE - code
 
--- { query, document, grade, line } of each line: "query document grade" below a header, TREC's "query 0 document grade", or
--- cranqrel's "query document code".
+-- The judgements of a text, a list of { query =, document =, grade =, line = }. A line is "query document grade" if the text
+-- has a header, TREC's "query 0 document grade", or cranqrel's "query document code".
 local function judgements(text, path)
   local list, header = {}, false
   for n, line in rows.lines(text) do
@@ -108,7 +106,7 @@ local READ = {
     if text:find "^%.I" then
       local list = records(text, path)
       for i, record in ipairs(list) do
-        record.id, record.text = tostring(i), joined(record.W) -- judgements number the queries as they come
+        record.id, record.text = tostring(i), joined(record.W) -- judgements number the queries by their order
       end
       return list
     end
@@ -126,7 +124,7 @@ local function part_of(text, path)
   return "judgements"
 end
 
--- The ids of records as a set: one that is there twice would count twice.
+-- The ids of records, { [id] = true }. An id that occurs twice is an error, because its record would count twice.
 local function ids_of(records_of, path)
   local known = {}
   for _, record in ipairs(records_of) do
@@ -138,9 +136,9 @@ local function ids_of(records_of, path)
   return known
 end
 
---- The set of three files in any order, told apart by what is in them (of JSON lines, the queries' file has "quer" in its name):
--- { documents = { text... }, names = { id... }, texts = { query... }, labels = { { [document id] = grade }... } }. Queries
--- without judgements are left out.
+--- The set of three files, in any order: documents, queries and judgements. Their content tells them apart; of two files of JSON
+-- lines, the one with "quer" in its name has the queries. Returns { documents = { text... }, names = { id... }, texts = {
+-- query... }, labels = { { [document id] = grade }... }, ... }. Queries without judgements are left out.
 function retrieval.read(texts, paths)
   local parts, from = {}, {}
   for i, text in ipairs(texts) do

@@ -1,14 +1,17 @@
---- Rows: tables as text (tab- or comma-separated, or JSON objects) as lists of rows, each with the line that it begins on.
+--- Rows: reads tables (tab-separated, comma-separated, or JSON lines) as lists of rows. The field `line` of a row is the number
+-- of its first line.
 --
--- Comma-separated text is quoted as RFC 4180 says. Quotes in tab-separated text are text, unless some are doubled and all of it
--- parses as quoted: that is how data frames are written.
+-- Comma-separated text is quoted as in RFC 4180. In tab-separated text a quote is an ordinary character, unless the text has a
+-- doubled quote and all of it can be read as quoted, with rows of equal width: data frames are written so.
 local json = require "perigee.base.json"
 
 local rows = {}
 
-local function fail(path, line, ...)
+--- Raises an error that names the file and the line. The further arguments are a format and its values.
+function rows.fail(path, line, ...)
   error(("%s, line %d: "):format(path, line) .. string.format(...), 0)
 end
+local fail = rows.fail
 
 --- The lines of a text, without their ends (LF or CR LF), as an iterator of number and line.
 function rows.lines(text)
@@ -24,7 +27,7 @@ function rows.lines(text)
   end
 end
 
---- The fields between delimiters, a plain string of one character.
+--- The fields of a line. delimiter: one character.
 function rows.split(line, delimiter)
   local fields, at = {}, 1
   while true do
@@ -37,7 +40,7 @@ function rows.split(line, delimiter)
   end
 end
 
---- Fields as they stand; empty lines are left out.
+--- Rows of a text without quoting; empty lines are left out.
 function rows.plain(text, delimiter)
   local list = {}
   for n, line in rows.lines(text) do
@@ -50,7 +53,8 @@ function rows.plain(text, delimiter)
   return list
 end
 
--- A quoted field that begins at `at`, a quote: its text, the place behind it, and the lines in it.
+-- Reads the quoted field whose opening quote is at `at`. Returns its text, the position after it, and the number of line breaks
+-- in it.
 local function quoted_field(text, at, path, line)
   local parts, from = {}, at + 1
   while true do
@@ -69,7 +73,7 @@ local function quoted_field(text, at, path, line)
   end
 end
 
---- Fields quoted as in RFC 4180: "a ""quoted"" word, and a comma". Empty lines are left out. Errors name file and line.
+--- Rows of a text with quoting as in RFC 4180: "a ""quoted"" word, and a comma". Empty lines are left out.
 function rows.quoted(text, delimiter, path)
   local list, at, line = {}, 1, 1
   local ends = "[" .. delimiter .. "\n]"
@@ -83,7 +87,7 @@ function rows.quoted(text, delimiter, path)
         line = line + breaks
         at = text:sub(at, at + 1) == "\r\n" and at + 1 or at
         if at <= #text and not text:find("^" .. ends, at) then
-          fail(path, line, "expected '%s' or the end of the line behind a closing quote, found '%s'",
+          fail(path, line, "expected '%s' or the end of the line after a closing quote, found '%s'",
             delimiter == "\t" and "TAB" or delimiter, text:sub(at, at))
         end
       else
@@ -111,7 +115,7 @@ local function same_width(list)
   return true
 end
 
---- Tab-separated rows. quoted: true, false, or nil, which decides by the text.
+--- Rows of a tab-separated text. quoted: whether it has quoting; nil: as the text looks (above).
 function rows.tabs(text, path, quoted)
   if quoted == nil and text:find('""', 1, true) then
     local ok, list = pcall(rows.quoted, text, "\t", path)
@@ -122,7 +126,7 @@ function rows.tabs(text, path, quoted)
   return quoted and rows.quoted(text, "\t", path) or rows.plain(text, "\t")
 end
 
---- One JSON object a line, each as a table with its `line`.
+--- The objects of a text with one JSON object a line: a list of { object =, line = }. Empty lines are left out.
 function rows.jsonl(text, path)
   local list = {}
   for n, line in rows.lines(text) do

@@ -1,17 +1,17 @@
---- Sample: inputs of a set to calibrate on, evenly over it, without those that a model is then judged by.
+--- Sample: chooses inputs of a set for calibration, evenly spaced, without the inputs on which the model is then evaluated.
 
--- What makes two inputs the same; of questions it is the context.
+-- A key that equal inputs share. Questions are equal if their contexts are.
 local function key(input)
   return type(input) == "string" and input or input.context or table.concat(input.words or input, "\0")
 end
 
--- The inputs of a set; single: pairs as two texts, which is what a model of vectors is given.
+-- The inputs of a set. single: each pair becomes two texts, which is the input of an embedding model.
 local function inputs_of(set, single)
   local list = {}
   for _, input in ipairs(set.documents or set.texts) do
     if single and type(input) == "table" then
       if #input ~= 2 then
-        error(("%s has no texts, which is what a model of vectors calibrates on"):format(set.path), 0)
+        error(("%s has no texts, and an embedding model calibrates on texts"):format(set.path), 0)
       end
       list[#list + 1] = input[1]
       list[#list + 1] = input[2]
@@ -24,7 +24,7 @@ end
 
 local sample = {}
 
---- The inputs of `from` without those of `without`, a set or nil: a list. Second result: how many were left out.
+--- The list of the inputs of the set `from` without those of the set `without` (or nil), and the number of inputs left out.
 function sample.candidates(from, without, single)
   local judged, list, out = {}, {}, 0
   for _, input in ipairs(without and inputs_of(without, single) or {}) do
@@ -43,7 +43,7 @@ function sample.candidates(from, without, single)
   return list, out
 end
 
---- Up to `count` of these, evenly over them: a list.
+--- Up to `count` of these inputs, evenly spaced.
 function sample.take(from, count, without, single)
   local list, chosen = sample.candidates(from, without, single), {}
   for i = 1, math.min(count, #list) do

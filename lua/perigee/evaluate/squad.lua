@@ -1,7 +1,7 @@
---- Answers of question answering compared as SQuAD compares them: normalized, then equal (exact match) or by the words that they
--- share (F1). By default with the rules of SQuAD's own evaluation (Rajpurkar et al. 2016, 2018): lower case, without ASCII
--- punctuation and the articles a, an, the. With a language, by MLQA's (Lewis et al. 2020): all of Unicode's punctuation, the
--- language's articles, and in Chinese every ideograph a word of its own.
+--- Compares answers of question answering as SQuAD does: normalizes them, then checks whether they are equal (exact match) and
+-- counts the words that they share (F1). The default rules are those of SQuAD's evaluation (Rajpurkar et al. 2016, 2018): lower
+-- case, no ASCII punctuation, no articles a, an, the. With a language the rules are those of MLQA (Lewis et al. 2020): no Unicode
+-- punctuation, no articles of that language, and in Chinese each ideograph is a word.
 local pgee = require "perigee.ffi"
 local bit = require "bit"
 local utf8 = require "perigee.base.utf8"
@@ -19,7 +19,7 @@ end
 
 local ENGLISH = set "a an the"
 
--- Of Arabic the article is a prefix, removed wherever it stands, as MLQA does.
+-- The Arabic article is a prefix; squad.words removes it, as MLQA does.
 local ARTICLES = {
   en = ENGLISH,
   es = set "un una unos unas el la los las",
@@ -29,7 +29,7 @@ local ARTICLES = {
 
 ---- Characters --------------------------------------------------------------------------------------------------------
 
--- What Python's split() takes for white space besides what the tokenizer does.
+-- Characters that Python's split() treats as white space and the tokenizer does not.
 local SPACES = { [0x0B] = true, [0x0C] = true, [0x85] = true, [0x2028] = true, [0x2029] = true }
 for c = 0x1C, 0x1F do
   SPACES[c] = true
@@ -62,8 +62,8 @@ local function punctuation(language)
   return function(c) return c < 0x80 and is(c, C.PGEE_PUNCTUATION) end
 end
 
--- The words of a text, without punctuation and articles. Articles are looked for among runs of word characters, which are parts
--- of the words between spaces.
+-- The words of a text, without punctuation and articles. An article is a run of word characters; it may be a part of what stands
+-- between two spaces, and then it splits that.
 local function words_of(text, language)
   local articles = language and (ARTICLES[language] or {}) or ENGLISH
   local dropped, chinese = punctuation(language), language == "zh"
@@ -139,8 +139,8 @@ local function f1(answer, reference)
   return 2 * shared / (#answer + #reference)
 end
 
---- Exact match (0 or 1) and F1 of an answer: the best over a list of references. No reference, or none but the empty text, means
--- that there is no answer, and "" is right.
+--- Exact match (0 or 1) and F1 of an answer: the maximum over a list of references. If the list is empty, or all references are
+-- empty, the question has no answer, and the right answer is "".
 function squad.compare(answer, references, language)
   local words, exact, best, some = squad.words(answer, language), 0, 0, false
   local text = table.concat(words, " ")

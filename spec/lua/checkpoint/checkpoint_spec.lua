@@ -454,12 +454,12 @@ describe("perigee.checkpoint", function()
         .. "Pooling and, after these, Dense, LayerNorm, Dropout and Normalize", failure(function() pooling { "Transformer" } end))
       for place, chain in pairs { { "Transformer", "Normalize", "Pooling" }, { "Transformer", "WeightedLayerPooling", "Pooling" },
         { "Transformer", "CNN", "Pooling" }, { "Transformer", "LSTM", "Pooling" }, { "Transformer", "Dense", "Pooling" } } do
-        assert.equal(("'DIR/modules.json': module 2, %s, is not supported where it stands"):format(chain[2]),
+        assert.equal(("'DIR/modules.json': module 2, %s, is not supported at this place"):format(chain[2]),
           failure(function() pooling(chain) end):match "^(.-),? only", place)
       end
       for _, first in ipairs { "Pooling", "BoW", "CLIPModel", "WordEmbeddings", "StaticEmbedding", "Router" } do
         assert.truthy(failure(function() pooling { first, "Pooling" } end)
-          :find(("module 1, %s, is not supported where it stands"):format(first), 1, true))
+          :find(("module 1, %s, is not supported at this place"):format(first), 1, true))
       end
       assert.truthy(failure(function() pooling { "Transformer", "Pooling", "Pooling" } end):find "module 3, Pooling, is not")
       local foreign = modules({ "Transformer", "Pooling" }):gsub("sentence_transformers.models.Pooling", "pylate.models.Pooling")

@@ -92,8 +92,8 @@ describe("config_sentence_transformers.json", function()
     local model = perigee.load(models.variant("spec/golden/tasks/sentence", { ["config_sentence_transformers.json"] =
       '{"similarity_fn_name": "dot", "keep_in_fp32_modules": ["0.model.classifier"], "__version__": {}, "requirements": {}}' }))
     local _, ignored = model:unused()
-    assert.equal("similarity_fn_name of config_sentence_transformers.json: who takes the vectors compares them; perigee.evaluate "
-      .. "does by their cosine\nkeep_in_fp32_modules of config_sentence_transformers.json: the setting `skip` says which linears "
+    assert.equal("similarity_fn_name of config_sentence_transformers.json: the caller compares the vectors; perigee.evaluate "
+      .. "takes their cosine\nkeep_in_fp32_modules of config_sentence_transformers.json: the setting `skip` says which linears "
       .. "stay in FP32; heads always do", tostring(ignored))
     model = perigee.load(models.variant("spec/golden/tasks/sentence", { ["config_sentence_transformers.json"] =
       '{"similarity_fn_name": "cosine", "keep_in_fp32_modules": null}' }))

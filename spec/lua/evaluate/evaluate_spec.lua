@@ -265,7 +265,7 @@ describe("labelled files", function()
       assert.error_matches(function() evaluate.read(files.write(text), { as = "csv" }) end, said)
     end
     fails('a,x\n"b,y\n', "line 2: a quote opens a field and is never closed")
-    fails('a,x\n"b"c,y\n', "line 2: expected ',' or the end of the line behind a closing quote, found 'c'")
+    fails('a,x\n"b"c,y\n', "line 2: expected ',' or the end of the line after a closing quote, found 'c'")
     fails('"a\nb",x\nc,\n', "line 3: has 2 fields, expected text, label as in the lines before")
   end)
 
