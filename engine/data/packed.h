@@ -20,16 +20,11 @@ struct pgee_packed {
   pgee_tensor *bytes_held, *scales_held, *sums_held, *zeros_held; /* whose memory these are */
 };
 
+/* A packed weight [N][K] whose panels, scales and sums are zeros. */
+int packed_new(pgee_packed **out, int dtype, int64_t K, int64_t N);
 pgee_packed *packed_hold(const pgee_packed *p);
 /* Of a table: a panel as it would be packed, but for what lies beyond N and K. rows: packed_scratch(p) bytes, aligned to 64. */
 void packed_panel(const pgee_packed *p, int64_t panel, float *to, float *rows);
 int64_t packed_scratch(const pgee_packed *p);
-
-/* For all that reads weights: at least one, each [N][K] of one K from 1 to 32768 and of type F32, F16 or BF16, with memory. */
-int weights_check(const pgee_tensor *const *weights, int count);
-/* Row n of the weights stacked, as floats. */
-void weights_row(float *out, const pgee_tensor *const *weights, int64_t n);
-/* The error that names the first of the weights' values times s (NULL: all 1) that is not finite; PGEE_OK if all are. */
-int weights_nonfinite(const pgee_tensor *const *weights, int count, const float *s);
 
 #endif

@@ -9,10 +9,10 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/numbers.h"
-#include "packed.h"
 #include "engine/base/status.h"
 #include "engine/cpu/team.h"
 #include "tensor.h"
+#include "weights.h"
 
 /* ---- Powers ------------------------------------------------------------------------------------------------------- */
 

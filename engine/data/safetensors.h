@@ -5,10 +5,21 @@
 
 #include "engine/base/array.h"
 #include "engine/base/map.h"
+#include "engine/base/numbers.h"
 #include "engine/perigee.h"
 
 /* Bytes of a header: the limit of the reference implementation. */
 enum { MAX_HEADER = 100000000 };
+
+/* What safetensors_write.c adds: each tensor begins at a multiple of SAFETENSORS_LINE bytes, where need be after a filler
+ * NAME.filler; the last tensor is `checksums`. */
+enum { SAFETENSORS_LINE = 64 };
+#define SAFETENSORS_CHECKSUMS "checksums"
+#define SAFETENSORS_FILLER ".filler"
+
+/* I32 values in `checksums`, for a file of so many other tensors: one for the header, one for each tensor, zeros, one for all
+ * of these. They fill whole lines. */
+static inline int64_t safetensors_checksum_words(int64_t tensors) { return round_up(tensors + 2, SAFETENSORS_LINE / 4); }
 
 /* A type of the format. */
 typedef struct safetensors_type {

@@ -1,4 +1,4 @@
-/* safetensors_write.c: safetensors files as this library writes them, and what it checks of these.
+/* safetensors_write.c: writes safetensors files. safetensors_verify.c checks them.
  *
  *   | header length | header, sorted, padded to 64 | tensor | NAME.filler | tensor | ... | checksums |
  *
@@ -18,18 +18,6 @@
 #include "safetensors.h"
 #include "engine/base/status.h"
 #include "tensor.h"
-
-enum { LINE = 64 };
-
-static const char CHECKSUMS[] = "checksums", FILLER[] = ".filler";
-
-/* The header's, one for each tensor, zeros, their own: I32 that fill lines. */
-static int64_t checksum_words(int64_t tensors) { return round_up(tensors + 2, LINE / 4); }
-
-static int is_filler(const char *name) {
-  size_t length = strlen(name), tail = sizeof FILLER - 1;
-  return length >= tail && strcmp(name + length - tail, FILLER) == 0;
-}
 
 /* ---- What is to be written ---------------------------------------------------------------------------------------- */
 
@@ -70,11 +58,11 @@ static void part_place(part *p, int64_t *at) {
 
 static int part_filler(part *p, const part *before, int64_t bytes) {
   size_t length = strlen(before->name);
-  p->own = mem_new((int64_t)(length + sizeof FILLER));
+  p->own = mem_new((int64_t)(length + sizeof SAFETENSORS_FILLER));
   if (!p->own)
     return PGEE_MEMORY;
   memcpy(p->own, before->name, length);
-  memcpy(p->own + length, FILLER, sizeof FILLER);
+  memcpy(p->own + length, SAFETENSORS_FILLER, sizeof SAFETENSORS_FILLER);
   p->name = p->own;
   p->dtype = pgee_dtype_name(PGEE_U8);
   p->ndim = 1;
@@ -110,7 +98,7 @@ static int writing_parts(writing *w, const char *const *names, const pgee_tensor
   for (int64_t i = 0; i < count && status == PGEE_OK; i++) {
     w->parts[n] = given[i];
     part_place(&w->parts[n], &at);
-    int64_t fill = round_up(at, LINE) - at;
+    int64_t fill = round_up(at, SAFETENSORS_LINE) - at;
     w->count = ++n;
     if (fill && (status = part_filler(&w->parts[n], &w->parts[n - 1], fill)) == PGEE_OK) {
       part_place(&w->parts[n], &at);
@@ -120,8 +108,9 @@ static int writing_parts(writing *w, const char *const *names, const pgee_tensor
   mem_free(given);
   if (status != PGEE_OK)
     return status;
-  int64_t words = checksum_words(n);
-  w->parts[n] = (part){.name = CHECKSUMS, .dtype = pgee_dtype_name(PGEE_S32), .ndim = 1, .shape = {words}, .bytes = 4 * words};
+  int64_t words = safetensors_checksum_words(n);
+  w->parts[n] =
+      (part){.name = SAFETENSORS_CHECKSUMS, .dtype = pgee_dtype_name(PGEE_S32), .ndim = 1, .shape = {words}, .bytes = 4 * words};
   part_place(&w->parts[n], &at);
   w->count = n + 1;
   w->sums = mem_array(words, sizeof *w->sums);
@@ -244,7 +233,7 @@ static int writing_header(writing *w, const char *path, const char *const *metad
   TRY(put_metadata(t, metadata, pairs));
   TRY(put_parts(t, w));
   put_text(t, "}");
-  while (t->status == PGEE_OK && t->bytes.count % LINE != 0)
+  while (t->status == PGEE_OK && t->bytes.count % SAFETENSORS_LINE != 0)
     put_text(t, " ");
   TRY(t->status);
   if (t->bytes.count - 8 > MAX_HEADER)
@@ -261,7 +250,7 @@ static int writing_header(writing *w, const char *path, const char *const *metad
 
 /* A part's bytes, counted in its checksum. */
 static int write_part(file *f, const part *p, uint32_t *sum) {
-  static const char zeros[LINE];
+  static const char zeros[SAFETENSORS_LINE];
   if (!p->tensor) {
     *sum = checksum(0, zeros, p->bytes);
     return file_write(f, zeros, p->bytes);
@@ -283,7 +272,7 @@ static int write_part(file *f, const part *p, uint32_t *sum) {
 }
 
 static int write_all(file *f, writing *w) {
-  int64_t n = w->count - 1, words = checksum_words(n);
+  int64_t n = w->count - 1, words = safetensors_checksum_words(n);
   TRY(file_write(f, w->header.bytes.list, w->header.bytes.count));
   w->sums[0] = checksum(0, w->header.bytes.list, w->header.bytes.count);
   for (int64_t i = 0; i < n; i++)
@@ -318,100 +307,5 @@ int pgee_safetensors_write(const char *path, const char *const *names, const pge
     status = file_keep(f);
   file_free(f);
   writing_free(&w);
-  return status;
-}
-
-/* ---- Checksums ---------------------------------------------------------------------------------------------------- */
-
-/* Tensors by offset, as the checksums stand; the last one is theirs. */
-typedef struct sums {
-  const safetensors_entry **order;
-  int64_t count; /* of the tensors that have one */
-  const char *stored;
-} sums;
-
-static uint32_t sum_at(const sums *s, int64_t i) {
-  uint32_t sum;
-  memcpy(&sum, s->stored + 4 * i, sizeof sum);
-  return sum;
-}
-
-static uint32_t sum_of(const pgee_safetensors *f, const safetensors_entry *e) {
-  return checksum(0, f->data + e->begin, e->end - e->begin);
-}
-
-/* The checksums themselves are right, and where they should be. */
-static int check_sums(const pgee_safetensors *f, sums *s) {
-  const safetensors_entry *own = f->tensors.count ? s->order[f->tensors.count - 1] : NULL;
-  const char *path = f->file->path;
-  if (!own || strcmp(own->name, CHECKSUMS) != 0)
-    return fail(PGEE_FORMAT, "'%s' has no checksums: it is no file that pgee_safetensors_write made", path);
-  s->count = f->tensors.count - 1;
-  int64_t words = checksum_words(s->count);
-  if (own->type->dtype != PGEE_S32 || own->count != words)
-    return fail(PGEE_FORMAT, "'%s': its checksums are %lld of %s, expected %lld of I32", path, (long long)own->count,
-                own->type->name, (long long)words);
-  s->stored = f->data + own->begin;
-  if (sum_at(s, words - 1) != checksum(0, s->stored, 4 * (words - 1)))
-    return fail(PGEE_FORMAT, "'%s': the checksum of its checksums is wrong: the file is damaged", path);
-  if (sum_at(s, 0) != checksum(0, f->file->data, f->data - f->file->data))
-    return fail(PGEE_FORMAT, "'%s': the checksum of the header is wrong: the file is damaged", path);
-  return PGEE_OK;
-}
-
-/* What is read by whole lines of 64 bytes must have them. */
-static int check_lines(const pgee_safetensors *f) {
-  const char *path = f->file->path;
-  if (f->file->bytes % LINE != 0 || (f->data - f->file->data) % LINE != 0)
-    return fail(PGEE_FORMAT, "'%s': its data is %lld bytes at %lld, expected multiples of 64", path, (long long)f->data_bytes,
-                (long long)(f->data - f->file->data));
-  for (int64_t i = 0; i < f->tensors.count; i++) {
-    const safetensors_entry *e = &f->tensors.list[i];
-    if (is_filler(e->name) && (e->type->dtype != PGEE_U8 || e->count >= LINE))
-      return fail(PGEE_FORMAT, "'%s': the filler '%s' is %lld of %s, expected fewer than %d of U8", path, e->name,
-                  (long long)e->count, e->type->name, LINE);
-    if (e->begin % LINE != 0 && !is_filler(e->name))
-      return fail(PGEE_FORMAT, "'%s': tensor '%s' begins at %lld, expected a multiple of 64", path, e->name, (long long)e->begin);
-  }
-  return PGEE_OK;
-}
-
-static int sums_open(sums *s, const pgee_safetensors *f) {
-  s->order = mem_array(f->tensors.count, sizeof *s->order);
-  if (!s->order)
-    return PGEE_MEMORY;
-  for (int64_t i = 0; i < f->tensors.count; i++)
-    s->order[i] = &f->tensors.list[i];
-  qsort(s->order, (size_t)f->tensors.count, sizeof *s->order, safetensors_by_begin);
-  return check_sums(f, s);
-}
-
-int pgee_safetensors_verify(const pgee_safetensors *f, int64_t bytes) {
-  NEED(f);
-  sums s = {0};
-  int status = sums_open(&s, f);
-  if (status == PGEE_OK)
-    status = check_lines(f);
-  for (int64_t i = 0; i < s.count && status == PGEE_OK; i++) {
-    const safetensors_entry *e = s.order[i];
-    if ((bytes < 0 || e->end - e->begin <= bytes) && sum_of(f, e) != sum_at(&s, i + 1))
-      status = fail(PGEE_FORMAT, "'%s': the checksum of tensor '%s' is wrong: the file is damaged", f->file->path, e->name);
-  }
-  mem_free(s.order);
-  return status;
-}
-
-int pgee_safetensors_checksum(const pgee_safetensors *f, const char *name, uint32_t *stored) {
-  NEED(f, stored);
-  sums s = {0};
-  int status = sums_open(&s, f);
-  int64_t at = 0;
-  while (status == PGEE_OK && name && at < s.count && strcmp(s.order[at]->name, name) != 0)
-    at++;
-  if (status == PGEE_OK && name && at == s.count)
-    status = fail(PGEE_ARGUMENT, "'%s' has no checksum of a tensor '%s'", f->file->path, name);
-  if (status == PGEE_OK)
-    *stored = sum_at(&s, name ? at + 1 : 0);
-  mem_free(s.order);
   return status;
 }

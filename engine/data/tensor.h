@@ -37,6 +37,13 @@ static inline int64_t tensor_stride(const pgee_tensor *t) { return t ? t->stride
 /* Row i of an F32, F16 or BF16 matrix as floats. */
 void tensor_row_f32(float *out, const pgee_tensor *t, int64_t i);
 
+/* A shape as text, "[3][5]"; `text` has room for any shape and some more. */
+typedef struct tensor_shape_text {
+  char text[128];
+} tensor_shape_text;
+
+tensor_shape_text tensor_shape_print(int ndim, const int64_t *shape);
+
 /* Tests of what a function was given. They set the message, naming `what`, and return PGEE_ARGUMENT. -1 for any size. */
 int tensor_expect(const pgee_tensor *t, const char *what, int dtype, int ndim, int64_t rows, int64_t width);
 /* The same for what is written: part of a mapped file is refused. */

@@ -14,7 +14,7 @@ typedef struct added_head {
   int64_t count, text_bytes;
 } added_head;
 
-static int put_tokens(image_writer *w, const added_token *tokens, const added_name *texts, int64_t count) {
+static int put_tokens(image_writer *w, const added_token *tokens, const names_added *texts, int64_t count) {
   added_head head = {.count = count};
   for (int64_t i = 0; i < count; i++)
     head.text_bytes += texts[i].bytes;
@@ -35,7 +35,7 @@ static int put_tokens(image_writer *w, const added_token *tokens, const added_na
   return PGEE_OK;
 }
 
-static int put_set(image_writer *w, const added_token *tokens, const added_name *looked_for, int64_t count, int normalized) {
+static int put_set(image_writer *w, const added_token *tokens, const names_added *looked_for, int64_t count, int normalized) {
   trie_builder b;
   int status = trie_new(&b);
   for (int64_t i = 0; status == PGEE_OK && i < count; i++)
@@ -48,7 +48,7 @@ static int put_set(image_writer *w, const added_token *tokens, const added_name 
   return status;
 }
 
-int added_build(image_writer *w, const added_token *tokens, const added_name *looked_for, const added_name *texts,
+int added_build(image_writer *w, const added_token *tokens, const names_added *looked_for, const names_added *texts,
                 int64_t count) {
   TRY(put_tokens(w, tokens, texts, count));
   TRY(put_set(w, tokens, looked_for, count, 0));

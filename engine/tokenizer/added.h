@@ -22,7 +22,8 @@ typedef struct added_set {
 
 /* What is looked for: `text` for those not normalized, else what normalizing makes of it. An empty one, as an accent is once
  * accents are stripped, is never found. Of equal ones the last counts. */
-int added_build(image_writer *w, const added_token *tokens, const added_name *looked_for, const added_name *texts, int64_t count);
+int added_build(image_writer *w, const added_token *tokens, const names_added *looked_for, const names_added *texts,
+                int64_t count);
 /* normalized: which of the two sets. */
 int added_open(added_set *a, const image *m, int normalized);
 /* The id of an added token; -1 if there is none. */

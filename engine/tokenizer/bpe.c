@@ -49,7 +49,7 @@ static int put_affix(char *out, int32_t *bytes, const char *affix, const char *w
 }
 
 /* Pieces that are one character, or name a byte. */
-static void fill_tables(bpe_head *h, const piece_list *v) {
+static void fill_tables(bpe_head *h, const model_vocabulary *v) {
   memset(h->firsts, -1, sizeof h->firsts);
   memset(h->bytes, -1, sizeof h->bytes);
   for (int64_t i = 0; i < v->count; i++) {
@@ -70,7 +70,7 @@ static void fill_tables(bpe_head *h, const piece_list *v) {
   }
 }
 
-int bpe_build(image_writer *w, const piece_list *vocabulary, const bpe_options *o) {
+int bpe_build(image_writer *w, const model_vocabulary *vocabulary, const bpe_options *o) {
   bpe_head *h = image_new(w, IMAGE_BPE, sizeof *h);
   if (!h)
     return PGEE_MEMORY;
@@ -291,13 +291,13 @@ static void merge_long(const bpe *m, symbols *s, int32_t (*links)[2], heap *h) {
 
 /* ---- Words ----------------------------------------------------------------------------------------------------------------- */
 
-static int put_pieces(pieces *out, const symbols *s) {
+static int put_pieces(model_pieces *out, const symbols *s) {
   for (int64_t i = 0, at = 0; i < s->count; at += s->bytes[i++])
-    TRY(pieces_put(out, s->ids[i], at, at + s->bytes[i]));
+    TRY(model_put(out, s->ids[i], at, at + s->bytes[i]));
   return PGEE_OK;
 }
 
-static int cut_short(const bpe *m, const char *word, int64_t bytes, pieces *out) {
+static int cut_short(const bpe *m, const char *word, int64_t bytes, model_pieces *out) {
   int32_t ids[SHORT_WORD], sizes[SHORT_WORD];
   symbols s = {ids, sizes, 0};
   put_characters(&s, m, word, bytes);
@@ -306,11 +306,11 @@ static int cut_short(const bpe *m, const char *word, int64_t bytes, pieces *out)
 }
 
 /* A character becomes at most as many symbols as it has bytes, with prefix and suffix; room for all of them. */
-static int cut_long(const bpe *m, const char *word, int64_t bytes, scratch *room, pieces *out) {
+static int cut_long(const bpe *m, const char *word, int64_t bytes, model_scratch *room, model_pieces *out) {
   int64_t most = bytes * (1 + m->head->prefix_bytes) + m->head->suffix_bytes;
   if (most > INT32_MAX / 2)
     return fail(PGEE_ARGUMENT, "a word of %lld bytes, expected fewer than 2^30", (long long)bytes);
-  char *block = scratch_room(room, most * (int64_t)(4 * sizeof(int32_t) + 3 * sizeof(candidate)));
+  char *block = model_scratch_room(room, most * (int64_t)(4 * sizeof(int32_t) + 3 * sizeof(candidate)));
   if (!block)
     return PGEE_MEMORY;
   symbols s = {(int32_t *)block, (int32_t *)block + most, 0};
@@ -320,10 +320,10 @@ static int cut_long(const bpe *m, const char *word, int64_t bytes, scratch *room
   return put_pieces(out, &s);
 }
 
-int bpe_cut(const bpe *m, const char *word, int64_t bytes, scratch *room, pieces *out) {
+int bpe_cut(const bpe *m, const char *word, int64_t bytes, model_scratch *room, model_pieces *out) {
   int32_t id = m->head->ignore_merges ? names_id(m->names, word, bytes) : -1;
   if (id >= 0)
-    return pieces_put(out, id, 0, bytes);
+    return model_put(out, id, 0, bytes);
   int plain = m->head->prefix_bytes == 0 && m->head->suffix_bytes == 0;
   return plain && bytes <= SHORT_WORD ? cut_short(m, word, bytes, out) : cut_long(m, word, bytes, room, out);
 }

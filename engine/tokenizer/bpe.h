@@ -43,9 +43,9 @@ typedef struct bpe_options {
 } bpe_options;
 
 /* The names must be in the image already. Of equal pairs the last counts. */
-int bpe_build(image_writer *w, const piece_list *vocabulary, const bpe_options *options);
+int bpe_build(image_writer *w, const model_vocabulary *vocabulary, const bpe_options *options);
 int bpe_open(bpe *m, const image *from, const names *n);
 /* Time is n log n in the characters of a word. */
-int bpe_cut(const bpe *m, const char *word, int64_t bytes, scratch *room, pieces *out);
+int bpe_cut(const bpe *m, const char *word, int64_t bytes, model_scratch *room, model_pieces *out);
 
 #endif

@@ -4,109 +4,12 @@
 #include "engine/base/memory.h"
 #include "engine/base/status.h"
 #include "engine/data/tensor.h"
+#include "definition.h"
+#include "pipeline.h"
 #include "tokenizer.h"
 #include "unicode.h"
 
-/* ---- Checking a definition ------------------------------------------------------------------------------------------------- */
-
-static int check_utf8(const char *text, int64_t bytes, const char *what, int32_t id) {
-  uint32_t c;
-  for (int64_t i = 0, size; i < bytes; i += size) {
-    size = utf8_decode(text + i, bytes - i, &c);
-    if (c == UNICODE_REPLACEMENT && size == 1)
-      return fail(PGEE_ARGUMENT, "the %s with id %d is not UTF-8 at byte %lld", what, id, (long long)i);
-  }
-  return PGEE_OK;
-}
-
-static int check_pieces(const pgee_tokenizer_definition *d) {
-  if (d->count < 0 || d->count > INT32_MAX)
-    return fail(PGEE_ARGUMENT, "%lld pieces, expected 0 to %d", (long long)d->count, INT32_MAX);
-  if (d->count > 0)
-    NEED(d->pieces, d->ends);
-  for (int64_t i = 0, begin = 0; i < d->count; begin = d->ends[i++]) {
-    int32_t id = d->ids ? d->ids[i] : (int32_t)i;
-    if (id < 0)
-      return fail(PGEE_ARGUMENT, "piece %lld has id %d, expected 0 or more", (long long)i, id);
-    if (d->ends[i] < begin)
-      return fail(PGEE_ARGUMENT, "piece %lld ends at byte %lld, expected %lld or more", (long long)i, (long long)d->ends[i],
-                  (long long)begin);
-    TRY(check_utf8(d->pieces + begin, d->ends[i] - begin, "piece", id));
-  }
-  return PGEE_OK;
-}
-
-static int check_steps(const pgee_tokenizer_step *list, int64_t count, const char *what) {
-  if (count < 0 || count > MAX_STEPS)
-    return fail(PGEE_UNSUPPORTED, "%lld %s, expected %d or fewer", (long long)count, what, MAX_STEPS);
-  if (count > 0)
-    NEED(list);
-  for (int64_t i = 0; i < count; i++) {
-    const pgee_tokenizer_step *s = &list[i];
-    if (s->text_bytes < 0 || s->more_bytes < 0 || s->text_bytes + s->more_bytes > INT32_MAX ||
-        (s->text_bytes > 0 && (!s->text || !tokenizer_is_utf8(s->text, s->text_bytes))) ||
-        (s->more_bytes > 0 && (!s->more || !tokenizer_is_utf8(s->more, s->more_bytes))))
-      return fail(PGEE_ARGUMENT, "a string of step %lld of the %s is not UTF-8", (long long)i, what);
-  }
-  return PGEE_OK;
-}
-
-static int check_template(const pgee_template_piece *list, int64_t count, int pair) {
-  int a = 0, b = 0;
-  if (count < 0 || count > MAX_TEMPLATE)
-    return fail(PGEE_UNSUPPORTED, "a template of %lld pieces, expected %d or fewer", (long long)count, MAX_TEMPLATE);
-  for (int64_t i = 0; list && i < count; i++) {
-    if (list[i].id < PGEE_TEXT_B || (list[i].id == PGEE_TEXT_B && !pair))
-      return fail(PGEE_ARGUMENT, "piece %lld of a template has id %d", (long long)i, list[i].id);
-    a += list[i].id == PGEE_TEXT_A;
-    b += list[i].id == PGEE_TEXT_B;
-  }
-  if (list && (a == 0 || (pair && b == 0)))
-    return fail(PGEE_ARGUMENT, "the template for %s lacks %s", pair ? "a pair" : "one text", a ? "the second" : "the first");
-  return PGEE_OK;
-}
-
-static int check_added(const pgee_tokenizer_definition *d) {
-  if (d->added_count < 0 || d->added_count > INT32_MAX / 2)
-    return fail(PGEE_ARGUMENT, "%lld added tokens", (long long)d->added_count);
-  if (d->added_count > 0)
-    NEED(d->added);
-  for (int64_t i = 0; i < d->added_count; i++) {
-    const pgee_added_token *a = &d->added[i];
-    if (a->id < -1)
-      return fail(PGEE_ARGUMENT, "an added token has id %d, expected 0 or more, or -1", a->id);
-    if (a->bytes < 0 || a->bytes > INT32_MAX || (a->bytes > 0 && !a->text))
-      return fail(PGEE_ARGUMENT, "the added token with id %d has %lld bytes", a->id, (long long)a->bytes);
-    TRY(check_utf8(a->text, a->bytes, "added token", a->id));
-  }
-  return PGEE_OK;
-}
-
-static int check_definition(const pgee_tokenizer_definition *d) {
-  if (d->model < PGEE_WORDPIECE || d->model > PGEE_BPE)
-    return fail(PGEE_ARGUMENT, "the model is %d, expected %d to %d", d->model, PGEE_WORDPIECE, PGEE_BPE);
-  if (d->max_word_chars < 0)
-    return fail(PGEE_ARGUMENT, "max_word_chars is %d, expected 0 or more", d->max_word_chars);
-  if (d->unk < (d->model == PGEE_WORDPIECE ? 0 : -1))
-    return fail(PGEE_ARGUMENT, "the id of unk is %d, expected 0 or more", d->unk);
-  if (d->prefix && strlen(d->prefix) >= MAX_PREFIX)
-    return fail(PGEE_UNSUPPORTED, "the prefix of pieces has %zu bytes, expected fewer than %d", strlen(d->prefix), MAX_PREFIX);
-  if (d->model == PGEE_UNIGRAM && d->count > 0)
-    NEED(d->scores);
-  if (d->model == PGEE_BPE && d->merge_count > 0)
-    NEED(d->merges);
-  if (d->merge_count < 0 || d->merge_count > INT32_MAX || d->charsmap_bytes < 0)
-    return fail(PGEE_ARGUMENT, "%lld merges, %lld bytes of a charsmap", (long long)d->merge_count, (long long)d->charsmap_bytes);
-  TRY(check_pieces(d));
-  TRY(check_steps(d->normalizers, d->normalizer_count, "normalizers"));
-  TRY(check_steps(d->pre_tokenizers, d->pre_tokenizer_count, "pre-tokenizers"));
-  TRY(check_steps(d->decoders, d->decoder_count, "decoders"));
-  TRY(check_template(d->single, d->single_count, 0));
-  TRY(check_template(d->pair, d->pair_count, 1));
-  return check_added(d);
-}
-
-/* ---- Writing an image ------------------------------------------------------------------------------------------------------ */
+/* ---- Steps, templates and the model ---------------------------------------------------------------------------------------- */
 
 static uint32_t put_string(char *strings, uint32_t *at, const char *text, int64_t bytes) {
   uint32_t begin = *at;
@@ -119,7 +22,7 @@ static uint32_t put_string(char *strings, uint32_t *at, const char *text, int64_
 static int put_steps(image_writer *w, const pgee_tokenizer_definition *d) {
   const pgee_tokenizer_step *lists[] = {d->normalizers, d->pre_tokenizers, d->decoders};
   const int64_t counts[] = {d->normalizer_count, d->pre_tokenizer_count, d->decoder_count};
-  stored_step stored[3 * MAX_STEPS];
+  step_stored stored[3 * STEP_MAX];
   int64_t bytes = 0, n = 0;
   uint32_t at = 0;
   for (int i = 0; i < 3; i++)
@@ -131,7 +34,7 @@ static int put_steps(image_writer *w, const pgee_tokenizer_definition *d) {
   for (int i = 0; i < 3; i++)
     for (int64_t j = 0; j < counts[i]; j++) {
       const pgee_tokenizer_step *s = &lists[i][j];
-      stored_step to = {.kind = s->kind, .a = s->a, .b = s->b, .c = s->c, .d = s->d};
+      step_stored to = {.kind = s->kind, .a = s->a, .b = s->b, .c = s->c, .d = s->d};
       to.text = put_string(strings, &at, s->text, s->text_bytes);
       to.text_bytes = (uint32_t)s->text_bytes;
       to.more = put_string(strings, &at, s->more, s->more_bytes);
@@ -154,7 +57,7 @@ static int put_templates(image_writer *w, const pgee_tokenizer_definition *d, to
   return image_put(w, IMAGE_TEMPLATES, all, n * (int64_t)sizeof *all);
 }
 
-static int put_model(image_writer *w, const pgee_tokenizer_definition *d, const piece_list *v, tokenizer_options *o) {
+static int put_model(image_writer *w, const pgee_tokenizer_definition *d, const model_vocabulary *v, tokenizer_options *o) {
   switch (d->model) {
   case PGEE_WORDPIECE: return wordpiece_build(w, v, d->prefix, &o->inside);
   case PGEE_UNIGRAM: return unigram_build(w, v, d->scores, d->unk, d->byte_fallback);
@@ -170,8 +73,11 @@ static int put_model(image_writer *w, const pgee_tokenizer_definition *d, const 
                                   .merge_count = d->merge_count});
 }
 
+/* ---- Added tokens ---------------------------------------------------------------------------------------------------------- */
+
 /* What the normalizers make of an added token's text: appended to `out`. */
-static int normalize_added(const pgee_tokenizer *t, run *r, const pgee_added_token *a, added_name *out, scratch *kept) {
+static int normalize_added(const pgee_tokenizer *t, pipeline *r, const pgee_added_token *a, names_added *out,
+                           model_scratch *kept) {
   spanned *text = &r->texts[0];
   text->length = 0;
   text->origin = 0;
@@ -180,8 +86,8 @@ static int normalize_added(const pgee_tokenizer *t, run *r, const pgee_added_tok
     size = utf8_decode(a->text + i, a->bytes - i, &c);
     TRY(spanned_put(text, c, (span){(int32_t)i, (int32_t)(i + size)}));
   }
-  TRY(normalize_all(t, r));
-  char *copy = scratch_room(kept, text->length + 1);
+  TRY(normalizers_run(t, r));
+  char *copy = model_scratch_room(kept, text->length + 1);
   if (!copy)
     return PGEE_MEMORY;
   if (text->length > 0)
@@ -194,15 +100,15 @@ static int normalize_added(const pgee_tokenizer *t, run *r, const pgee_added_tok
 /* Texts of added tokens as they are shown and looked for, and memory for those that normalizing changes. */
 typedef struct added_texts {
   added_token *tokens;
-  added_name *given, *looked_for, *shown;
-  scratch *kept; /* [count] */
-  int32_t *ids;  /* [count] */
+  names_added *given, *looked_for, *shown;
+  model_scratch *kept; /* [count] */
+  int32_t *ids;        /* [count] */
   int64_t count;
 } added_texts;
 
 static void added_texts_free(added_texts *a) {
   for (int64_t i = 0; a->kept && i < a->count; i++)
-    scratch_free(&a->kept[i]);
+    model_scratch_free(&a->kept[i]);
   mem_free(a->tokens);
   mem_free(a->given);
   mem_free(a->looked_for);
@@ -212,7 +118,7 @@ static void added_texts_free(added_texts *a) {
 }
 
 /* Ids that are not given: those of equal pieces, the last of several, else numbers from the vocabulary's size on. */
-static int number_added(added_texts *a, const piece_list *v, trie_builder *b) {
+static int number_added(added_texts *a, const model_vocabulary *v, trie_builder *b) {
   for (int64_t i = 0; i < a->count; i++)
     if (a->given[i].bytes > 0)
       TRY(trie_insert(b, a->given[i].text, a->given[i].bytes, (int32_t)i));
@@ -239,13 +145,14 @@ static int number_added(added_texts *a, const piece_list *v, trie_builder *b) {
 }
 
 /* Whether the text that is shown is the content of a special token: that is how the reference knows one when it decodes. */
-static int is_special(const trie *contents, const added_name *shown, const pgee_tokenizer_definition *d) {
+static int is_special(const trie *contents, const names_added *shown, const pgee_tokenizer_definition *d) {
   int64_t length = 0;
   int32_t found = shown->bytes > 0 ? trie_longest(contents, TRIE_ROOT, shown->text, shown->bytes, &length) : -1;
   return found >= 0 && length == shown->bytes && d->added[found].special;
 }
 
-static int fill_added(added_texts *a, const pgee_tokenizer *t, const pgee_tokenizer_definition *d, const piece_list *v, run *r) {
+static int fill_added(added_texts *a, const pgee_tokenizer *t, const pgee_tokenizer_definition *d, const model_vocabulary *v,
+                      pipeline *r) {
   a->count = d->added_count;
   a->tokens = mem_array(a->count, sizeof *a->tokens);
   a->given = a->tokens ? mem_array(a->count, sizeof *a->given) : NULL;
@@ -262,7 +169,7 @@ static int fill_added(added_texts *a, const pgee_tokenizer *t, const pgee_tokeni
                                  .lstrip = from->lstrip != 0,
                                  .rstrip = from->rstrip != 0,
                                  .normalized = from->normalized != 0};
-    a->given[i] = (added_name){from->bytes > 0 ? from->text : "", from->bytes, from->id, from->special};
+    a->given[i] = (names_added){from->bytes > 0 ? from->text : "", from->bytes, from->id, from->special};
     a->ids[i] = from->id;
   }
   trie_builder b;
@@ -282,17 +189,17 @@ static int fill_added(added_texts *a, const pgee_tokenizer *t, const pgee_tokeni
 }
 
 /* The normalizers that are in the image so far run on the texts of added tokens. */
-static int put_added(image_writer *w, const pgee_tokenizer_definition *d, const piece_list *v, const tokenizer_options *o) {
+static int put_added(image_writer *w, const pgee_tokenizer_definition *d, const model_vocabulary *v, const tokenizer_options *o) {
   pgee_tokenizer t = {.options = o};
   added_texts a = {0};
-  run r = {0};
+  pipeline r = {0};
   TRY(image_finish(w));
   TRY(image_open(&t.image, w->bytes.list, w->bytes.count));
-  int status = steps_open(&t, &t.normalizers, 0, o->step_counts[0]);
+  int status = step_list_open(&t.normalizers, &t.charsmap, &t.image, 0, o->step_counts[0]);
   if (status == PGEE_OK)
     status = fill_added(&a, &t, d, v, &r);
-  steps_free(&t.normalizers);
-  run_free(&r);
+  step_list_free(&t.normalizers);
+  pipeline_free(&r);
   if (status == PGEE_OK)
     status = names_build(w, v, a.shown, a.count);
   if (status == PGEE_OK)
@@ -300,6 +207,8 @@ static int put_added(image_writer *w, const pgee_tokenizer_definition *d, const 
   added_texts_free(&a);
   return status;
 }
+
+/* ---- The whole image ------------------------------------------------------------------------------------------------------- */
 
 /* How many texts have an id: pieces, and added tokens that are none. */
 static int32_t count_names(const names *n) {
@@ -325,7 +234,7 @@ static int look_up(image_writer *w, const pgee_tokenizer_definition *d, tokenize
 }
 
 static int write_image(image_writer *w, const pgee_tokenizer_definition *d) {
-  piece_list v = {d->pieces, d->ends, d->ids, d->count};
+  model_vocabulary v = {d->pieces, d->ends, d->ids, d->count};
   tokenizer_options o = {
       .model = d->model,
       .unk = d->unk,
@@ -350,7 +259,7 @@ static int write_image(image_writer *w, const pgee_tokenizer_definition *d) {
 
 int pgee_tokenizer_new(pgee_tokenizer **out, const pgee_tokenizer_definition *definition) {
   NEED(out, definition);
-  TRY(check_definition(definition));
+  TRY(definition_check(definition));
   image_writer w = {0};
   pgee_tensor *tensor = NULL;
   int status = write_image(&w, definition);

@@ -183,7 +183,7 @@ static int check_strings(const char *s, int64_t bytes) {
   uint32_t c;
   for (int64_t i = 0, size; i < bytes; i += size) {
     size = utf8_decode(s + i, bytes - i, &c);
-    if (c == UNICODE_REPLACEMENT && size == 1)
+    if (c == UTF8_REPLACEMENT && size == 1)
       return fail(PGEE_FORMAT, "the precompiled charsmap: its strings are not UTF-8 at byte %lld", (long long)i);
   }
   return PGEE_OK;

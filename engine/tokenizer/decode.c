@@ -5,6 +5,7 @@
 #include "engine/base/array.h"
 #include "engine/base/numbers.h"
 #include "engine/base/status.h"
+#include "character.h"
 #include "tokenizer.h"
 #include "unicode.h"
 
@@ -163,7 +164,7 @@ static int put_repaired(texts *out, const char *text, int64_t bytes) {
   for (int64_t i = 0, size; i < bytes; i += size) {
     uint32_t c;
     size = utf8_decode(text + i, bytes - i, &c);
-    if (c == UNICODE_REPLACEMENT && size == 1) {
+    if (c == UTF8_REPLACEMENT && size == 1) {
       size = ill_formed(text + i, bytes - i);
       TRY(texts_put(out, REPLACEMENT, 3));
     } else
@@ -178,7 +179,7 @@ static int put_bytes_of(texts *out, const char *text, int64_t bytes) {
   for (int64_t i = 0, size; i < bytes; i += size) {
     uint32_t c;
     size = utf8_decode(text + i, bytes - i, &c);
-    int byte = byte_of_character(c);
+    int byte = character_to_byte(c);
     if (byte < 0) {
       out->bytes.count = begin;
       return texts_put(out, text, bytes);
@@ -207,7 +208,7 @@ static int is_utf8(const char *text, int64_t bytes) {
   for (int64_t i = 0, size; i < bytes; i += size) {
     uint32_t c;
     size = utf8_decode(text + i, bytes - i, &c);
-    if (c == UNICODE_REPLACEMENT && size == 1)
+    if (c == UTF8_REPLACEMENT && size == 1)
       return 0;
   }
   return 1;

@@ -1,125 +1,25 @@
-/* encode.c: texts to tokens.
+/* encode.c: encodes a text, or a pair of texts.
  *
- *   text --added tokens cut out--> stretches --steps and model, or BERT's way--> tokens --cut to fit, in a template--> encoding
+ *   1. Added tokens that are looked for in the text as it is are cut out.
+ *   2. bert.c or pipeline.c makes tokens of each part between them.
+ *   3. Tokens are cut off so that max_tokens suffices.
+ *   4. Special tokens are put around the texts, as the template says.
  *
- * BERT's way: a stretch is normalized some words at a time into memory on the stack, and words are cut where they lie. A
- * tokenizer is not changed by encoding. Time is linear in the text. */
+ * Encoding does not change the tokenizer. */
 #include <string.h>
 
 #include "engine/base/memory.h"
 #include "engine/base/numbers.h"
 #include "engine/base/status.h"
+#include "bert.h"
+#include "pipeline.h"
+#include "sink.h"
 #include "tokenizer.h"
 #include "unicode.h"
 
-/* Bytes of a chunk before it may end at white space: enough to amortize the call, little enough to stay in the nearest cache. */
-enum { CHUNK = NORMALIZED_INLINE / 4 };
-
-/* ---- BERT's way ------------------------------------------------------------------------------------------------------------ */
-
-/* Whether the word could be put together from pieces: each the longest that fits, from its beginning. */
-static int put_pieces(sink *s, const normalized *n, int64_t begin, int64_t end) {
-  const wordpiece *m = &s->t->wordpiece;
-  uint32_t node = TRIE_ROOT;
-  if (wordpiece_too_long(n->bytes + begin, end - begin, m->max_chars))
-    return 0;
-  for (int64_t at = begin, length; at < end; at += length, node = m->inside) {
-    int32_t id = node == WORDPIECE_NOWHERE ? -1 : trie_longest(&m->pieces, node, n->bytes + at, end - at, &length);
-    if (id < 0)
-      return 0;
-    put(s, id, n->spans[at].begin, n->spans[at + length - 1].end);
-  }
-  return 1;
-}
-
-static void put_word(sink *s, const normalized *n, int64_t begin, int64_t end) {
-  int64_t before = s->count;
-  if (!put_pieces(s, n, begin, end)) {
-    s->count = before;
-    put(s, s->t->wordpiece.unk, n->spans[begin].begin, n->spans[end - 1].end);
-  }
-  s->word += !s->in_words;
-}
-
-/* Words end at white space; punctuation is a word, each character its own. */
-static void put_words(sink *s, const normalized *n, int64_t begin, int64_t end) {
-  const uint8_t *kinds = n->kinds;
-  for (int64_t i = begin, word; i < end;) {
-    word = i;
-    if (kinds[i] == 0) {
-      while (i < end && kinds[i] == 0)
-        i++;
-      put_word(s, n, word, i);
-    } else {
-      do
-        i++;
-      while (i < end && (n->bytes[i] & 0xC0) == 0x80);
-      if (kinds[word] == UNICODE_PUNCT)
-        put_word(s, n, word, i);
-    }
-  }
-}
-
-static void put_normalized(sink *s, const normalized *n) {
-  added_search search = {.set = &s->t->added[1], .text = n->bytes, .bytes = n->length};
-  for (added_match m; added_next(&search, &m); search.covered = m.end) {
-    put_words(s, n, search.covered, m.begin);
-    put(s, m.id, n->spans[m.begin].begin, n->spans[m.end - 1].end);
-    s->word += !s->in_words;
-  }
-  put_words(s, n, search.covered, n->length);
-}
-
-/* It is normalized in chunks, unless an added token could lie across two of them. */
-static int put_stretch(sink *s, const char *text, int64_t begin, int64_t end) {
-  const pgee_tokenizer *t = s->t;
-  int64_t enough = t->added[1].empty ? CHUNK : INT64_MAX;
-  normalizer from;
-  normalized n;
-  normalizer_init(&from, &t->bert, &t->ascii, text, begin, end);
-  normalized_init(&n);
-  int status = PGEE_OK;
-  while (status == PGEE_OK && from.at < from.end) {
-    n.length = 0;
-    status = normalize(&from, &n, enough);
-    if (status == PGEE_OK)
-      put_normalized(s, &n);
-  }
-  normalized_free(&n);
-  normalizer_free(&from);
-  return status;
-}
-
 /* ---- One text -------------------------------------------------------------------------------------------------------------- */
 
-static int is_blank(uint32_t c) { return c == byte_character(' ') || unicode(c)->flags & UNICODE_WHITE; }
-
-/* What byte-level post-processors do: the white space that a token's own text begins and ends with is not part of where it comes
- * from; a space that was only put before the text was no part anyway. */
-void sink_trim(sink *s, int32_t *begin, int32_t *end, const char *token, int64_t bytes) {
-  int64_t leading = 0, trailing = 0, at = *end;
-  uint32_t c;
-  for (int64_t i = 0, size; i < bytes; i += size, leading++) {
-    size = utf8_decode(token + i, bytes - i, &c);
-    if (!is_blank(c))
-      break;
-  }
-  for (int64_t i = bytes, size; i > 0; i -= size, trailing++) {
-    size = utf8_before(token, i, &c);
-    if (!is_blank(c))
-      break;
-  }
-  if (leading == 1 && s->t->options->add_prefix_space && (s->count == s->first || *begin == 0))
-    leading = 0;
-  for (; leading > 0 && *begin < *end; leading--)
-    *begin += utf8_decode(s->text + *begin, s->bytes - *begin, &c);
-  for (; trailing > 0 && at > 0; trailing--)
-    at -= utf8_before(s->text, at, &c);
-  if (trailing == 0)
-    *end = (int32_t)(at > *begin ? at : *begin);
-}
-
-static int put_plain(sink *s, run *r, const char *text, int64_t bytes) {
+static int put_plain(sink *s, pipeline *r, const char *text, int64_t bytes) {
   added_search search = {.set = &s->t->added[0], .text = text, .bytes = bytes};
   s->text = text;
   s->bytes = bytes;
@@ -129,12 +29,12 @@ static int put_plain(sink *s, run *r, const char *text, int64_t bytes) {
     if (!more)
       m = (added_match){.begin = bytes, .end = bytes};
     if (search.covered < m.begin)
-      TRY(s->t->fast ? put_stretch(s, text, search.covered, m.begin) : put_stretch_any(s, r, text, search.covered, m.begin));
+      TRY(s->t->fast ? bert_put(s, text, search.covered, m.begin) : pipeline_put(s, r, text, search.covered, m.begin));
     if (more) {
       int32_t begin = (int32_t)m.begin, end = (int32_t)m.end;
       if (s->trim && s->offsets)
         sink_trim(s, &begin, &end, text + m.begin, m.end - m.begin);
-      put(s, m.id, begin, end);
+      sink_put(s, m.id, begin, end);
       s->word += !s->in_words;
     }
     search.covered = m.end;
@@ -142,7 +42,7 @@ static int put_plain(sink *s, run *r, const char *text, int64_t bytes) {
   return PGEE_OK;
 }
 
-static int put_text(sink *s, run *r, const pgee_text *text) {
+static int put_text(sink *s, pipeline *r, const pgee_text *text) {
   if (!text->word_ends)
     return put_plain(s, r, text->bytes, text->count);
   s->in_words = 1;
@@ -202,7 +102,7 @@ typedef struct call {
   const tokenizer_template *shape;
   int64_t special; /* tokens that the template puts around */
   int left;        /* texts are cut off at their beginning */
-  run run;
+  pipeline run;
 } call;
 
 static sink sink_at(const call *c, int64_t at, int64_t limit) {
@@ -454,7 +354,7 @@ int pgee_tokenizer_encode_texts(const pgee_tokenizer *t, pgee_encoding *e, const
   c.left = options->side == PGEE_SIDE_DEFAULT ? t->left : options->side == PGEE_SIDE_LEFT;
   TRY(check_room(&c, a->count + (b ? b->count : 0)));
   int status = encode(&c);
-  run_free(&c.run);
+  pipeline_free(&c.run);
   return status;
 }
 

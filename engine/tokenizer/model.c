@@ -4,12 +4,12 @@
 #include "engine/base/memory.h"
 #include "engine/base/status.h"
 
-void scratch_free(scratch *s) {
+void model_scratch_free(model_scratch *s) {
   mem_free(s->block);
-  *s = (scratch){0};
+  *s = (model_scratch){0};
 }
 
-void *scratch_room(scratch *s, int64_t bytes) {
+void *model_scratch_room(model_scratch *s, int64_t bytes) {
   if (bytes <= s->bytes)
     return s->block;
   int64_t room = bytes > 2 * s->bytes ? bytes : 2 * s->bytes;

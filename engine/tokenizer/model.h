@@ -14,37 +14,37 @@
 #include "image.h"
 
 /* A vocabulary as it is given: piece i is bytes[ends[i - 1]] to bytes[ends[i] - 1] and has id ids[i], or i where ids is NULL. */
-typedef struct piece_list {
+typedef struct model_vocabulary {
   const char *bytes;
   const int64_t *ends; /* [count] */
   const int32_t *ids;  /* [count] or NULL */
   int64_t count;
-} piece_list;
+} model_vocabulary;
 
-typedef struct piece {
+typedef struct model_piece {
   int32_t id;
   int32_t begin, end; /* bytes of the pre-token */
-} piece;
+} model_piece;
 
 /* Begin with zeros. */
-typedef ARRAY(piece) pieces;
+typedef ARRAY(model_piece) model_pieces;
 
-static inline int pieces_put(pieces *p, int32_t id, int64_t begin, int64_t end) {
-  return ARRAY_PUSH(p, (piece){id, (int32_t)begin, (int32_t)end});
+static inline int model_put(model_pieces *p, int32_t id, int64_t begin, int64_t end) {
+  return ARRAY_PUSH(p, (model_piece){id, (int32_t)begin, (int32_t)end});
 }
 
 /* Memory that lasts for one call of encode, used again for every word. Begin with zeros. */
-typedef struct scratch {
+typedef struct model_scratch {
   void *block;
   int64_t bytes;
-} scratch;
+} model_scratch;
 
-void scratch_free(scratch *s);
+void model_scratch_free(model_scratch *s);
 /* At least so many bytes, aligned to 64; what they held is lost. NULL with the message set if there is no memory. */
-void *scratch_room(scratch *s, int64_t bytes);
+void *model_scratch_room(model_scratch *s, int64_t bytes);
 
 /* For instance (the others have the same form):
- *   int unigram_build(image_writer *w, const piece_list *vocabulary, const double *scores, int32_t unk, int byte_fallback);
+ *   int unigram_build(image_writer *w, const model_vocabulary *vocabulary, const double *scores, int32_t unk, int byte_fallback);
  *   int unigram_open(unigram *m, const image *from);
  *   int unigram_cut(const unigram *m, const char *word, int64_t bytes, scratch *room, pieces *out);
  * The precompiled normalizer of SentencePiece:

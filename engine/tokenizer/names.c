@@ -14,12 +14,12 @@ static uint64_t slot_of(int bits, const char *text, int64_t bytes) {
   return (h * 0x9E3779B97F4A7C15u) >> (64 - bits);
 }
 
-static int32_t id_at(const piece_list *v, int64_t i) { return v->ids ? v->ids[i] : (int32_t)i; }
-static int64_t begin_at(const piece_list *v, int64_t i) { return i > 0 ? v->ends[i - 1] : 0; }
+static int32_t id_at(const model_vocabulary *v, int64_t i) { return v->ids ? v->ids[i] : (int32_t)i; }
+static int64_t begin_at(const model_vocabulary *v, int64_t i) { return i > 0 ? v->ends[i - 1] : 0; }
 
 /* ---- Building -------------------------------------------------------------------------------------------------------------- */
 
-static int count_ids(const piece_list *v, const added_name *added, int64_t added_count, int64_t *count) {
+static int count_ids(const model_vocabulary *v, const names_added *added, int64_t added_count, int64_t *count) {
   int32_t last = -1;
   for (int64_t i = 0; i < v->count; i++)
     last = id_at(v, i) > last ? id_at(v, i) : last;
@@ -32,7 +32,7 @@ static int count_ids(const piece_list *v, const added_name *added, int64_t added
   return PGEE_OK;
 }
 
-static int put_texts(image_writer *w, const piece_list *v, const added_name *added, int64_t added_count) {
+static int put_texts(image_writer *w, const model_vocabulary *v, const names_added *added, int64_t added_count) {
   int64_t bytes = begin_at(v, v->count), at = bytes;
   for (int64_t i = 0; i < added_count; i++)
     bytes += added[i].bytes;
@@ -49,23 +49,23 @@ static int put_texts(image_writer *w, const piece_list *v, const added_name *add
   return PGEE_OK;
 }
 
-static int is_named(const name_place *p, const char *texts, const added_name *a) {
+static int is_named(const names_place *p, const char *texts, const names_added *a) {
   return (p->length & NAME_MISSING) == a->bytes && memcmp(texts + p->begin, a->text, (size_t)a->bytes) == 0;
 }
 
-static int put_places(image_writer *w, const piece_list *v, const added_name *added, int64_t added_count, int64_t ids) {
-  name_place *out = image_new(w, IMAGE_PLACES, ids * (int64_t)sizeof *out);
+static int put_places(image_writer *w, const model_vocabulary *v, const names_added *added, int64_t added_count, int64_t ids) {
+  names_place *out = image_new(w, IMAGE_PLACES, ids * (int64_t)sizeof *out);
   if (!out)
     return PGEE_MEMORY;
   for (int64_t i = 0; i < ids; i++)
     out[i].length = NAME_MISSING;
   for (int64_t i = 0; i < v->count; i++)
-    out[id_at(v, i)] = (name_place){(uint32_t)begin_at(v, i), (uint32_t)(v->ends[i] - begin_at(v, i))};
+    out[id_at(v, i)] = (names_place){(uint32_t)begin_at(v, i), (uint32_t)(v->ends[i] - begin_at(v, i))};
   uint32_t at = (uint32_t)begin_at(v, v->count);
   for (int64_t i = 0; i < added_count; at += (uint32_t)added[i++].bytes) {
-    name_place *p = &out[added[i].id];
+    names_place *p = &out[added[i].id];
     if (p->length == NAME_MISSING)
-      *p = (name_place){at, (uint32_t)added[i].bytes};
+      *p = (names_place){at, (uint32_t)added[i].bytes};
     else if (p->begin >= (uint32_t)begin_at(v, v->count) || !is_named(p, v->bytes, &added[i]))
       p->length |= NAME_RENAMED;
     p->length |= added[i].special ? NAME_SPECIAL : 0;
@@ -74,23 +74,23 @@ static int put_places(image_writer *w, const piece_list *v, const added_name *ad
 }
 
 /* The added tokens that put_places marked. */
-static int put_renamed(image_writer *w, const piece_list *v, const added_name *added, int64_t added_count) {
+static int put_renamed(image_writer *w, const model_vocabulary *v, const names_added *added, int64_t added_count) {
   int64_t renamed = 0, places_at = w->places[IMAGE_PLACES][0];
   for (int64_t i = 0; i < added_count; i++)
-    renamed += (((const name_place *)(w->bytes.list + places_at))[added[i].id].length & NAME_RENAMED) != 0;
-  name_change *out = image_new(w, IMAGE_RENAMED, renamed * (int64_t)sizeof *out);
+    renamed += (((const names_place *)(w->bytes.list + places_at))[added[i].id].length & NAME_RENAMED) != 0;
+  names_change *out = image_new(w, IMAGE_RENAMED, renamed * (int64_t)sizeof *out);
   if (!out)
     return PGEE_MEMORY;
-  const name_place *places = (const name_place *)(w->bytes.list + places_at);
+  const names_place *places = (const names_place *)(w->bytes.list + places_at);
   uint32_t at = (uint32_t)begin_at(v, v->count);
   for (int64_t i = 0; i < added_count; at += (uint32_t)added[i++].bytes)
     if (places[added[i].id].length & NAME_RENAMED)
-      *out++ = (name_change){added[i].id, at, (uint32_t)added[i].bytes};
+      *out++ = (names_change){added[i].id, at, (uint32_t)added[i].bytes};
   return PGEE_OK;
 }
 
 /* The slot of piece i: free, or of the last one so far that is equal. For now slots hold indices into the vocabulary, plus 1. */
-static int64_t slot_for(const int32_t *slots, int bits, const piece_list *v, int64_t i) {
+static int64_t slot_for(const int32_t *slots, int bits, const model_vocabulary *v, int64_t i) {
   const char *text = v->bytes + begin_at(v, i);
   int64_t bytes = v->ends[i] - begin_at(v, i), mask = ((int64_t)1 << bits) - 1, slot = (int64_t)slot_of(bits, text, bytes);
   for (; slots[slot]; slot = (slot + 1) & mask) {
@@ -101,7 +101,7 @@ static int64_t slot_for(const int32_t *slots, int bits, const piece_list *v, int
   return slot;
 }
 
-static int put_slots(image_writer *w, const piece_list *v) {
+static int put_slots(image_writer *w, const model_vocabulary *v) {
   int bits = MIN_BITS, repeated = 0;
   while ((int64_t)1 << bits < 2 * v->count)
     bits++;
@@ -113,7 +113,7 @@ static int put_slots(image_writer *w, const piece_list *v) {
     repeated |= out[slot] != 0;
     out[slot] = (int32_t)i + 1;
   }
-  name_place *places = (name_place *)(w->bytes.list + w->places[IMAGE_PLACES][0]);
+  names_place *places = (names_place *)(w->bytes.list + w->places[IMAGE_PLACES][0]);
   for (int64_t i = 0; repeated && i < v->count; i++) /* decoding leaves out by the text: equal pieces are special together */
     places[id_at(v, i)].length |= places[id_at(v, out[slot_for(out, bits, v, i)] - 1)].length & NAME_SPECIAL;
   for (int64_t slot = 0; slot < (int64_t)1 << bits; slot++)
@@ -122,7 +122,7 @@ static int put_slots(image_writer *w, const piece_list *v) {
   return PGEE_OK;
 }
 
-int names_build(image_writer *w, const piece_list *vocabulary, const added_name *added, int64_t added_count) {
+int names_build(image_writer *w, const model_vocabulary *vocabulary, const names_added *added, int64_t added_count) {
   int64_t ids;
   TRY(count_ids(vocabulary, added, added_count, &ids));
   TRY(put_texts(w, vocabulary, added, added_count));

@@ -10,38 +10,38 @@
 #include "image.h"
 #include "model.h"
 
-typedef struct name_place {
+typedef struct names_place {
   uint32_t begin, length; /* length: NAME_MISSING, or bytes, and what follows */
-} name_place;
+} names_place;
 
 enum { NAME_MISSING = 0x3FFFFFFF };
 #define NAME_SPECIAL 0x80000000u /* decoding leaves it out */
 #define NAME_RENAMED 0x40000000u /* another text is shown */
 
-typedef struct name_change {
+typedef struct names_change {
   int32_t id;
   uint32_t begin, length;
-} name_change;
+} names_change;
 
 typedef struct names {
   const char *texts;
-  const name_place *places; /* [count] */
-  const int32_t *slots;     /* [1 << bits] an id plus 1; 0 is free, and one at least is */
-  const name_change *renamed;
+  const names_place *places; /* [count] */
+  const int32_t *slots;      /* [1 << bits] an id plus 1; 0 is free, and one at least is */
+  const names_change *renamed;
   int64_t bytes, count, renamed_count;
   int bits;
 } names;
 
 /* The text of an added token, or another text for a piece. */
-typedef struct added_name {
+typedef struct names_added {
   const char *text;
   int64_t bytes;
   int32_t id;
   int special;
-} added_name;
+} names_added;
 
 /* Of equal pieces the last counts, and of names with one id. */
-int names_build(image_writer *w, const piece_list *vocabulary, const added_name *added, int64_t added_count);
+int names_build(image_writer *w, const model_vocabulary *vocabulary, const names_added *added, int64_t added_count);
 int names_open(names *n, const image *m);
 /* NULL, of 0 bytes, if there is no such id. */
 const char *names_text(const names *n, int64_t id, int64_t *bytes, int *special);

@@ -3,12 +3,13 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/status.h"
-#include "tokenizer.h"
+#include "character.h"
+#include "pipeline.h"
 #include "unicode.h"
 
 /* ---- Unicode's normal forms ------------------------------------------------------------------------------------------------ */
 
-static int32_t order_of(const edit *e) { return unicode(e->c)->order; }
+static int32_t order_of(const spanned_edit *e) { return unicode(e->c)->order; }
 
 static const unicode_decomposition *compatible(uint32_t c) {
   int low = 0, high = unicode_compat_count;
@@ -22,13 +23,13 @@ static const unicode_decomposition *compatible(uint32_t c) {
   return &unicode_compat[low];
 }
 
-static int put_parts(edits *e, const uint32_t *parts, int count) {
+static int put_parts(spanned_edits *e, const uint32_t *parts, int count) {
   for (int i = 0; i < count; i++)
-    TRY(ARRAY_PUSH(e, (edit){parts[i], i > 0}));
+    TRY(ARRAY_PUSH(e, (spanned_edit){parts[i], i > 0}));
   return PGEE_OK;
 }
 
-static int decompose(edits *e, uint32_t c, int compat) {
+static int decompose(spanned_edits *e, uint32_t c, int compat) {
   const unicode_record *r = unicode(c);
   if (c - HANGUL < HANGUL_COUNT) {
     uint32_t s = c - HANGUL;
@@ -39,13 +40,13 @@ static int decompose(edits *e, uint32_t c, int compat) {
     const unicode_decomposition *d = compatible(c);
     return put_parts(e, unicode_parts + d->parts, d->count);
   }
-  return r->count ? put_parts(e, unicode_parts + r->parts, r->count) : ARRAY_PUSH(e, (edit){c, 0});
+  return r->count ? put_parts(e, unicode_parts + r->parts, r->count) : ARRAY_PUSH(e, (spanned_edit){c, 0});
 }
 
 /* A stable counting sort: a text may be one long run of marks. */
-static int sort_long(edit *list, int64_t count, scratch *room) {
+static int sort_long(spanned_edit *list, int64_t count, model_scratch *room) {
   int64_t begin[257] = {0};
-  edit *sorted = scratch_room(room, count * (int64_t)sizeof *sorted);
+  spanned_edit *sorted = model_scratch_room(room, count * (int64_t)sizeof *sorted);
   if (!sorted)
     return PGEE_MEMORY;
   for (int64_t i = 0; i < count; i++)
@@ -58,9 +59,9 @@ static int sort_long(edit *list, int64_t count, scratch *room) {
   return PGEE_OK;
 }
 
-static void sort_short(edit *list, int64_t count) {
+static void sort_short(spanned_edit *list, int64_t count) {
   for (int64_t i = 1; i < count; i++) {
-    edit e = list[i];
+    spanned_edit e = list[i];
     int64_t j = i;
     for (; j > 0 && order_of(&list[j - 1]) > order_of(&e); j--)
       list[j] = list[j - 1];
@@ -69,7 +70,7 @@ static void sort_short(edit *list, int64_t count) {
 }
 
 /* Runs of combining marks in canonical order. */
-static int sort_marks(edits *e, scratch *room) {
+static int sort_marks(spanned_edits *e, model_scratch *room) {
   for (int64_t i = 0, first; i < e->count; i++) {
     for (first = i; i < e->count && order_of(&e->list[i]) > 0; i++)
       ;
@@ -103,11 +104,11 @@ static uint32_t compose(uint32_t a, uint32_t b) {
 }
 
 /* Each character, unless one of its order or a greater one stands between, goes into the last that is no mark if it can. */
-static void recompose(edits *e) {
+static void recompose(spanned_edits *e) {
   int64_t count = 0, base = -1;
   int32_t last = -1; /* the order of what stands behind the base */
   for (int64_t i = 0; i < e->count; i++) {
-    edit next = e->list[i];
+    spanned_edit next = e->list[i];
     int32_t order = order_of(&next);
     uint32_t c = base >= 0 && last < order ? compose(e->list[base].c, next.c) : 0;
     if (c) {
@@ -130,7 +131,7 @@ static int64_t chunk_end(const spanned *in, int64_t at) {
   return at;
 }
 
-static int normal_form(const spanned *in, run *r, spanned *out, int compat, int composed) {
+static int normal_form(const spanned *in, pipeline *r, spanned *out, int compat, int composed) {
   for (int64_t at = 0, end; at < in->length; at = end) {
     int64_t plain = at;
     while (plain < in->length && (uint8_t)in->bytes[plain] < 128)
@@ -149,7 +150,7 @@ static int normal_form(const spanned *in, run *r, spanned *out, int compat, int 
     TRY(sort_marks(&r->edits, &r->room));
     if (composed)
       recompose(&r->edits);
-    TRY(spanned_edit(out, in, at, end, 0, &r->edits));
+    TRY(spanned_apply(out, in, at, end, 0, &r->edits));
   }
   return PGEE_OK;
 }
@@ -210,7 +211,7 @@ static int lowercase(const spanned *in, spanned *out) {
 static int byte_level(const spanned *in, spanned *out) {
   TRY(spanned_reserve(out, 2 * in->length));
   for (int64_t i = 0; i < in->length; i++)
-    TRY(spanned_put(out, byte_character((uint8_t)in->bytes[i]), in->spans[i]));
+    TRY(spanned_put(out, character_of_byte((uint8_t)in->bytes[i]), in->spans[i]));
   return PGEE_OK;
 }
 
@@ -272,25 +273,25 @@ static int prepend(const step *s, const spanned *in, spanned *out) {
 
 /* BERT's, with spans of `in` as if it was the text, then those of the text. */
 static int bert(const bert_options *o, const spanned *in, spanned *out) {
-  ascii_table ascii;
-  normalizer from;
-  normalized n;
-  ascii_table_fill(&ascii, o);
-  normalizer_init(&from, o, &ascii, in->bytes, 0, in->length);
-  normalized_init(&n);
-  int status = in->length > 0 ? normalize(&from, &n, INT64_MAX) : PGEE_OK;
+  bert_ascii ascii;
+  bert_normalizer from;
+  bert_text n;
+  bert_ascii_fill(&ascii, o);
+  bert_normalizer_init(&from, o, &ascii, in->bytes, 0, in->length);
+  bert_text_init(&n);
+  int status = in->length > 0 ? bert_normalize(&from, &n, INT64_MAX) : PGEE_OK;
   if (status == PGEE_OK)
     status = spanned_reserve(out, n.length);
   for (int64_t i = 0; status == PGEE_OK && i < n.length; i++) {
     out->bytes[out->length] = n.bytes[i];
     out->spans[out->length++] = in->spans[n.spans[i].begin];
   }
-  normalized_free(&n);
-  normalizer_free(&from);
+  bert_text_free(&n);
+  bert_normalizer_free(&from);
   return status;
 }
 
-int normalizer_run(const pgee_tokenizer *t, const step *s, const spanned *in, run *r, spanned *out) {
+int normalizer_run(const pgee_tokenizer *t, const step *s, const spanned *in, pipeline *r, spanned *out) {
   switch (s->kind) {
   case PGEE_STEP_BERT_NORMALIZER: return bert(&(bert_options){s->a, s->b, s->c, s->d}, in, out);
   case PGEE_STEP_NFC: return normal_form(in, r, out, 0, 1);
@@ -309,7 +310,7 @@ int normalizer_run(const pgee_tokenizer *t, const step *s, const spanned *in, ru
   return fail(PGEE_FORMAT, "a normalizer of kind %d", s->kind);
 }
 
-int normalize_all(const pgee_tokenizer *t, run *r) {
+int normalizers_run(const pgee_tokenizer *t, pipeline *r) {
   for (int64_t i = 0; i < t->normalizers.count; i++) {
     spanned *in = &r->texts[0], *out = &r->texts[1], swap;
     out->length = 0;

@@ -1,9 +1,8 @@
-/* pattern.c: a regular expression becomes a short program, run by threads that advance side by side, the better ones first.
+/* pattern.c: compiles a regular expression to a short program; pattern_search.c runs it.
  *
  *   a|b   split 1, 3; a; jump 2; b          a*  split 1, 3; a; jump -2          a+  a; split -1, 1          a?  split 1, 2; a
- *
- * Of two threads at the same instruction only the better goes on, so that a step costs no more than the program is long. */
-#include "pattern.h"
+ */
+#include "pattern_program.h"
 
 #include <string.h>
 
@@ -11,29 +10,9 @@
 #include "engine/base/status.h"
 #include "unicode.h"
 
-enum { MAX_CODE = 384, MAX_SETS = 64, MAX_RANGES = 16, MAX_NONE = 4, MAX_REPEAT = 64, MAX_DEPTH = 32 };
-enum { OP_SET, OP_SPLIT, OP_JUMP, OP_AHEAD, OP_NOT_AHEAD, OP_LINE_BEGIN, OP_LINE_END, OP_BEGIN, OP_END, OP_MATCH };
+enum { MAX_REPEAT = 64, MAX_DEPTH = 32 };
 
-/* A character is in the set if it has one of the flags `any`, or has none of those of one of `none`, or is in a range; or,
- * negated, if not. `brackets`: the set is written in them. */
-typedef struct set {
-  uint32_t any, none[MAX_NONE], range[MAX_RANGES][2];
-  uint8_t nones, ranges, negated, brackets;
-  uint8_t ascii[128]; /* the same for these, found once */
-} set;
-
-typedef struct instruction {
-  uint8_t op;
-  int16_t x, y; /* the set, or the way to go first and then, relative */
-} instruction;
-
-struct pattern {
-  instruction code[MAX_CODE];
-  set sets[MAX_SETS];
-  int length, set_count;
-};
-
-static int has(const set *s, uint32_t c) {
+int pattern_has(const pattern_set *s, uint32_t c) {
   uint32_t flags = unicode(c)->flags;
   if (s->brackets && c < 256 && (flags & (UNICODE_NUMBER | UNICODE_DIGIT)) == UNICODE_NUMBER)
     flags &= ~(uint32_t)UNICODE_WORDS; /* \w is more than [\w] in the reference, by superscripts and fractions of Latin-1 */
@@ -60,23 +39,23 @@ static int unsupported(const parser *s, const char *what) {
 }
 
 static int emit(parser *s, int op, int x, int y) {
-  if (s->p->length == MAX_CODE)
+  if (s->p->length == PATTERN_MAX_CODE)
     return unsupported(s, "it is too long");
-  s->p->code[s->p->length++] = (instruction){(uint8_t)op, (int16_t)x, (int16_t)y};
+  s->p->code[s->p->length++] = (pattern_instruction){(uint8_t)op, (int16_t)x, (int16_t)y};
   return PGEE_OK;
 }
 
-/* Puts an instruction before those from `place` on, none of which leads out of them. */
+/* Puts an pattern_instruction before those from `place` on, none of which leads out of them. */
 static int insert(parser *s, int place, int op, int x, int y) {
   TRY(emit(s, op, x, y));
-  instruction last = s->p->code[s->p->length - 1];
+  pattern_instruction last = s->p->code[s->p->length - 1];
   memmove(&s->p->code[place + 1], &s->p->code[place], (size_t)(s->p->length - 1 - place) * sizeof last);
   s->p->code[place] = last;
   return PGEE_OK;
 }
 
-static int add_range(parser *s, set *to, uint32_t first, uint32_t last) {
-  if (to->ranges == MAX_RANGES)
+static int add_range(parser *s, pattern_set *to, uint32_t first, uint32_t last) {
+  if (to->ranges == PATTERN_MAX_RANGES)
     return unsupported(s, "more ranges in a class than it takes");
   to->range[to->ranges][0] = first;
   to->range[to->ranges++][1] = last;
@@ -84,7 +63,7 @@ static int add_range(parser *s, set *to, uint32_t first, uint32_t last) {
 }
 
 /* A character, and what is its equal where case does not count. */
-static int add_character(parser *s, set *to, uint32_t c) {
+static int add_character(parser *s, pattern_set *to, uint32_t c) {
   if (s->fold && c > 127 && unicode(c)->flags & UNICODE_LETTER)
     return unsupported(s, "a letter beyond ASCII where case does not count");
   TRY(add_range(s, to, c, c));
@@ -157,17 +136,17 @@ static int take_escape(parser *s, uint32_t *flag, int *negated, uint32_t *c) {
   return PGEE_OK;
 }
 
-static int add_property(parser *s, set *to, uint32_t flag, int negated) {
+static int add_property(parser *s, pattern_set *to, uint32_t flag, int negated) {
   if (!negated)
     to->any |= flag;
-  else if (to->nones < MAX_NONE)
+  else if (to->nones < PATTERN_MAX_NONE)
     to->none[to->nones++] = flag;
   else
     return unsupported(s, "more negated properties in a class than it takes");
   return PGEE_OK;
 }
 
-static int take_member(parser *s, set *to) {
+static int take_member(parser *s, pattern_set *to) {
   uint32_t flag = 0, c, last;
   int negated;
   if (*s->at == '[')
@@ -190,14 +169,14 @@ static int take_member(parser *s, set *to) {
   return add_range(s, to, c, last);
 }
 
-static int new_set(parser *s, set **out) {
-  if (s->p->set_count == MAX_SETS)
+static int new_set(parser *s, pattern_set **out) {
+  if (s->p->set_count == PATTERN_MAX_SETS)
     return unsupported(s, "more classes than it takes");
   *out = &s->p->sets[s->p->set_count];
-  return emit(s, OP_SET, s->p->set_count++, 0);
+  return emit(s, PATTERN_SET, s->p->set_count++, 0);
 }
 
-static int take_class(parser *s, set *to) {
+static int take_class(parser *s, pattern_set *to) {
   to->brackets = 1;
   if (s->at < s->end && *s->at == '^') {
     to->negated = 1;
@@ -219,7 +198,7 @@ static int take_group(parser *s) {
   if (s->at < s->end && *s->at == '?') {
     s->at++;
     if (s->at < s->end && (*s->at == '=' || *s->at == '!'))
-      ahead = *s->at++ == '=' ? OP_AHEAD : OP_NOT_AHEAD;
+      ahead = *s->at++ == '=' ? PATTERN_AHEAD : PATTERN_NOT_AHEAD;
     else {
       if (s->at < s->end && *s->at == 'i') {
         s->fold = 1;
@@ -238,7 +217,7 @@ static int take_group(parser *s) {
   s->fold = fold;
   if (ahead < 0)
     return PGEE_OK;
-  if (s->p->length != start + 1 || s->p->code[start].op != OP_SET)
+  if (s->p->length != start + 1 || s->p->code[start].op != PATTERN_SET)
     return unsupported(s, "a look ahead at more than one character");
   s->p->code[start].op = (uint8_t)ahead;
   return PGEE_OK;
@@ -252,19 +231,19 @@ static int are_ligature(uint32_t a, uint32_t b) {
 }
 
 static int take_atom(parser *s) {
-  set *to = NULL;
+  pattern_set *to = NULL;
   uint32_t flag = 0, c;
   int negated;
   switch (c = take(s)) {
   case '(': return take_group(s);
-  case '^': return emit(s, OP_LINE_BEGIN, 0, 0);
-  case '$': return emit(s, OP_LINE_END, 0, 0);
+  case '^': return emit(s, PATTERN_LINE_BEGIN, 0, 0);
+  case '$': return emit(s, PATTERN_LINE_END, 0, 0);
   case '*':
   case '+':
   case '?': return unsupported(s, "a repetition of nothing");
   }
   if (c == '\\' && s->at < s->end && (*s->at == 'A' || *s->at == 'z'))
-    return emit(s, *s->at++ == 'A' ? OP_BEGIN : OP_END, 0, 0);
+    return emit(s, *s->at++ == 'A' ? PATTERN_BEGIN : PATTERN_END, 0, 0);
   TRY(new_set(s, &to));
   if (c == '[')
     return take_class(s, to);
@@ -317,10 +296,10 @@ static int repeat(parser *s, int start, const char *from, int least, int most, i
   }
   int length = s->p->length - start;
   if (most < 0 && least > 0)
-    return lazy ? emit(s, OP_SPLIT, 1, -length) : emit(s, OP_SPLIT, -length, 1);
+    return lazy ? emit(s, PATTERN_SPLIT, 1, -length) : emit(s, PATTERN_SPLIT, -length, 1);
   if (most < 0) {
-    TRY(lazy ? insert(s, start, OP_SPLIT, length + 2, 1) : insert(s, start, OP_SPLIT, 1, length + 2));
-    return emit(s, OP_JUMP, -(length + 1), 0);
+    TRY(lazy ? insert(s, start, PATTERN_SPLIT, length + 2, 1) : insert(s, start, PATTERN_SPLIT, 1, length + 2));
+    return emit(s, PATTERN_JUMP, -(length + 1), 0);
   }
   for (int i = least; i < most; i++) { /* a?a?: each may be left out */
     if (i > 0) {
@@ -328,7 +307,7 @@ static int repeat(parser *s, int start, const char *from, int least, int most, i
       TRY(again(s, from));
       length = s->p->length - start;
     }
-    TRY(lazy ? insert(s, start, OP_SPLIT, length + 1, 1) : insert(s, start, OP_SPLIT, 1, length + 1));
+    TRY(lazy ? insert(s, start, PATTERN_SPLIT, length + 1, 1) : insert(s, start, PATTERN_SPLIT, 1, length + 1));
   }
   return PGEE_OK;
 }
@@ -358,9 +337,9 @@ static int alternatives(parser *s) {
   if (s->at == s->end || *s->at != '|')
     return PGEE_OK;
   s->at++;
-  TRY(insert(s, start, OP_SPLIT, 1, s->p->length - start + 2));
+  TRY(insert(s, start, PATTERN_SPLIT, 1, s->p->length - start + 2));
   int jump = s->p->length;
-  TRY(emit(s, OP_JUMP, 0, 0));
+  TRY(emit(s, PATTERN_JUMP, 0, 0));
   TRY(alternatives(s));
   s->p->code[jump].x = (int16_t)(s->p->length - jump);
   return PGEE_OK;
@@ -369,19 +348,19 @@ static int alternatives(parser *s) {
 static void fill_ascii(pattern *p) {
   for (int i = 0; i < p->set_count; i++)
     for (uint32_t c = 0; c < 128; c++)
-      p->sets[i].ascii[c] = (uint8_t)has(&p->sets[i], c);
+      p->sets[i].ascii[c] = (uint8_t)pattern_has(&p->sets[i], c);
 }
 
-/* Whether a match may be reached from an instruction on without a character, whatever the text is. */
+/* Whether a match may be reached from an pattern_instruction on without a character, whatever the text is. */
 static int may_be_empty(const pattern *p, int pc, uint8_t *seen) {
-  const instruction *i = &p->code[pc];
-  if (seen[pc] || i->op == OP_SET)
+  const pattern_instruction *i = &p->code[pc];
+  if (seen[pc] || i->op == PATTERN_SET)
     return 0;
   seen[pc] = 1;
   switch (i->op) {
-  case OP_MATCH: return 1;
-  case OP_JUMP: return may_be_empty(p, pc + i->x, seen);
-  case OP_SPLIT: return may_be_empty(p, pc + i->x, seen) || may_be_empty(p, pc + i->y, seen);
+  case PATTERN_MATCH: return 1;
+  case PATTERN_JUMP: return may_be_empty(p, pc + i->x, seen);
+  case PATTERN_SPLIT: return may_be_empty(p, pc + i->x, seen) || may_be_empty(p, pc + i->y, seen);
   }
   return may_be_empty(p, pc + 1, seen);
 }
@@ -395,8 +374,8 @@ int pattern_new(pattern **out, const char *text, int64_t bytes) {
   if (status == PGEE_OK && s.at < s.end)
     status = unsupported(&s, "a bracket without its beginning");
   if (status == PGEE_OK)
-    status = emit(&s, OP_MATCH, 0, 0);
-  uint8_t seen[MAX_CODE] = {0};
+    status = emit(&s, PATTERN_MATCH, 0, 0);
+  uint8_t seen[PATTERN_MAX_CODE] = {0};
   if (status == PGEE_OK && may_be_empty(p, 0, seen))
     status = unsupported(&s, "it may match the empty string");
   fill_ascii(p);
@@ -408,104 +387,3 @@ int pattern_new(pattern **out, const char *text, int64_t bytes) {
 }
 
 void pattern_free(pattern *p) { mem_free(p); }
-
-/* ---- Searching ------------------------------------------------------------------------------------------------------------- */
-
-typedef struct thread {
-  int pc;
-  int64_t start;
-} thread;
-
-typedef struct threads {
-  thread list[MAX_CODE];
-  int count;
-  uint8_t seen[MAX_CODE];
-} threads;
-
-/* What stands at a place of the text. */
-typedef struct place {
-  uint32_t c;      /* the next character */
-  int size;        /* its bytes; 0 at the end */
-  int first;       /* the text begins here */
-  int after_break; /* a line begins here */
-} place;
-
-static int in_set(const set *s, uint32_t c) { return c < 128 ? s->ascii[c] : has(s, c); }
-
-/* Follows what takes no character. */
-static void add(threads *to, const pattern *p, int pc, int64_t start, const place *here) {
-  if (to->seen[pc])
-    return;
-  to->seen[pc] = 1;
-  const instruction *i = &p->code[pc];
-  switch (i->op) {
-  case OP_SPLIT:
-    add(to, p, pc + i->x, start, here);
-    add(to, p, pc + i->y, start, here);
-    return;
-  case OP_JUMP: add(to, p, pc + i->x, start, here); return;
-  case OP_AHEAD:
-  case OP_NOT_AHEAD:
-    if ((here->size > 0 && in_set(&p->sets[i->x], here->c)) == (i->op == OP_AHEAD))
-      add(to, p, pc + 1, start, here);
-    return;
-  case OP_LINE_BEGIN:
-    if (here->after_break)
-      add(to, p, pc + 1, start, here);
-    return;
-  case OP_BEGIN:
-    if (here->first)
-      add(to, p, pc + 1, start, here);
-    return;
-  case OP_END:
-    if (here->size == 0)
-      add(to, p, pc + 1, start, here);
-    return;
-  case OP_LINE_END:
-    if (here->size == 0 || here->c == '\n')
-      add(to, p, pc + 1, start, here);
-    return;
-  }
-  to->list[to->count++] = (thread){pc, start};
-}
-
-static void look(place *here, const char *text, int64_t at, int64_t bytes) {
-  here->first = at == 0;
-  here->after_break = at == 0 || (text[at - 1] == '\n' && at < bytes);
-  here->size = at < bytes ? utf8_decode(text + at, bytes - at, &here->c) : 0;
-}
-
-int pattern_next(const pattern *p, const char *text, int64_t at, int64_t bytes, int64_t *begin, int64_t *end) {
-  threads lists[2], *now = &lists[0], *then = &lists[1];
-  int found = 0;
-  place here, next;
-  now->count = 0;
-  memset(now->seen, 0, (size_t)p->length);
-  look(&here, text, at, bytes);
-  for (;; at += here.size, here = next) {
-    if (!found)
-      add(now, p, 0, at, &here);
-    if (now->count == 0 && (found || here.size == 0))
-      return found;
-    if (here.size > 0)
-      look(&next, text, at + here.size, bytes);
-    then->count = 0;
-    memset(then->seen, 0, (size_t)p->length);
-    for (int i = 0; i < now->count; i++) {
-      thread t = now->list[i];
-      if (p->code[t.pc].op == OP_MATCH) { /* what comes after is worse */
-        *begin = t.start;
-        *end = at;
-        found = 1;
-        break;
-      }
-      if (here.size > 0 && in_set(&p->sets[p->code[t.pc].x], here.c))
-        add(then, p, t.pc + 1, t.start, &next);
-    }
-    if (here.size == 0)
-      return found;
-    threads *swap = now;
-    now = then;
-    then = swap;
-  }
-}

@@ -5,20 +5,15 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/status.h"
-#include "tokenizer.h"
+#include "character.h"
+#include "pipeline.h"
 #include "unicode.h"
-
-int splits_put(splits *s, int64_t begin, int64_t end, int32_t id) {
-  if (begin >= end)
-    return PGEE_OK;
-  return ARRAY_PUSH(s, (split){(int32_t)begin, (int32_t)end, id});
-}
 
 /* ---- Behaviors ------------------------------------------------------------------------------------------------------------- */
 
 /* Matches and gaps of one split come in, in order; splits go out. */
 typedef struct cutter {
-  splits *out;
+  split_list *out;
   int64_t first;        /* where this split's own begin in `out` */
   int behavior, invert; /* invert: matches and gaps change places */
   int previous;         /* the one before was a match */
@@ -27,7 +22,7 @@ typedef struct cutter {
 
 static int extend_last(cutter *c, int64_t begin, int64_t end) {
   if (c->out->count == c->first || begin >= end)
-    return splits_put(c->out, begin, end, -1);
+    return split_put(c->out, begin, end, -1);
   c->out->list[c->out->count - 1].end = (int32_t)end;
   return PGEE_OK;
 }
@@ -38,24 +33,24 @@ static int give(cutter *c, int64_t begin, int64_t end, int is_match) {
     return PGEE_OK;
   c->previous = match;
   switch (c->behavior) {
-  case PGEE_REMOVED: return match ? PGEE_OK : splits_put(c->out, begin, end, -1);
-  case PGEE_CONTIGUOUS: return match == previous ? extend_last(c, begin, end) : splits_put(c->out, begin, end, -1);
-  case PGEE_MERGED_WITH_PREVIOUS: return match && !previous ? extend_last(c, begin, end) : splits_put(c->out, begin, end, -1);
+  case PGEE_REMOVED: return match ? PGEE_OK : split_put(c->out, begin, end, -1);
+  case PGEE_CONTIGUOUS: return match == previous ? extend_last(c, begin, end) : split_put(c->out, begin, end, -1);
+  case PGEE_MERGED_WITH_PREVIOUS: return match && !previous ? extend_last(c, begin, end) : split_put(c->out, begin, end, -1);
   case PGEE_MERGED_WITH_NEXT:
     if (!match && c->waiting[0] < c->waiting[1])
       begin = c->waiting[0];
     else
-      TRY(splits_put(c->out, c->waiting[0], c->waiting[1], -1));
+      TRY(split_put(c->out, c->waiting[0], c->waiting[1], -1));
     c->waiting[0] = begin;
     c->waiting[1] = match ? end : begin;
-    return match ? PGEE_OK : splits_put(c->out, begin, end, -1);
+    return match ? PGEE_OK : split_put(c->out, begin, end, -1);
   }
-  return splits_put(c->out, begin, end, -1);
+  return split_put(c->out, begin, end, -1);
 }
 
-static int finish(cutter *c) { return splits_put(c->out, c->waiting[0], c->waiting[1], -1); }
+static int finish(cutter *c) { return split_put(c->out, c->waiting[0], c->waiting[1], -1); }
 
-static cutter cutter_for(splits *out, int behavior, int invert) {
+static cutter cutter_for(split_list *out, int behavior, int invert) {
   return (cutter){.out = out, .first = out->count, .behavior = behavior, .invert = invert};
 }
 
@@ -105,7 +100,7 @@ static int cut_by_pattern(cutter *c, const spanned *in, split s, const pattern *
 }
 
 /* \w+|[^\w\s]+ */
-static int cut_at_white_space(splits *out, const spanned *in, split s) {
+static int cut_at_white_space(split_list *out, const spanned *in, split s) {
   int64_t begin = s.begin;
   int kind = 0; /* of what stands from `begin` on: 0 nothing, or white space */
   for (int64_t i = s.begin, size; i < s.end; i += size) {
@@ -115,15 +110,15 @@ static int cut_at_white_space(splits *out, const spanned *in, split s) {
     if (next == kind)
       continue;
     if (kind)
-      TRY(splits_put(out, begin, i, -1));
+      TRY(split_put(out, begin, i, -1));
     begin = i;
     kind = next;
   }
-  return kind ? splits_put(out, begin, s.end, -1) : PGEE_OK;
+  return kind ? split_put(out, begin, s.end, -1) : PGEE_OK;
 }
 
 /* White space ends words, punctuation is a word, each character its own. */
-static int cut_as_bert(splits *out, const spanned *in, split s) {
+static int cut_as_bert(split_list *out, const spanned *in, split s) {
   int64_t begin = s.begin;
   for (int64_t i = s.begin, size; i < s.end; i += size) {
     uint32_t c;
@@ -131,26 +126,26 @@ static int cut_as_bert(splits *out, const spanned *in, split s) {
     int flags = unicode(c)->flags;
     if (!(flags & (UNICODE_WHITE | UNICODE_PUNCT)))
       continue;
-    TRY(splits_put(out, begin, i, -1));
+    TRY(split_put(out, begin, i, -1));
     if (!(flags & UNICODE_WHITE))
-      TRY(splits_put(out, i, i + size, -1));
+      TRY(split_put(out, i, i + size, -1));
     begin = i + size;
   }
-  return splits_put(out, begin, s.end, -1);
+  return split_put(out, begin, s.end, -1);
 }
 
-static int cut_by_length(splits *out, const spanned *in, split s, int64_t length) {
+static int cut_by_length(split_list *out, const spanned *in, split s, int64_t length) {
   int64_t begin = s.begin, n = 0;
   for (int64_t i = s.begin, size; i < s.end; i += size) {
     uint32_t c;
     size = utf8_decode(in->bytes + i, s.end - i, &c);
     if (n++ == length) {
-      TRY(splits_put(out, begin, i, -1));
+      TRY(split_put(out, begin, i, -1));
       begin = i;
       n = 1;
     }
   }
-  return splits_put(out, begin, s.end, -1);
+  return split_put(out, begin, s.end, -1);
 }
 
 /* ---- GPT-2's pattern ------------------------------------------------------------------------------------------------------- */
@@ -192,35 +187,20 @@ static int64_t gpt2_word(const char *text, int64_t at, int64_t end) {
   return kind & UNICODE_SPACE && i < end && i - before > at ? i - before : i;
 }
 
-static int cut_as_gpt2(splits *out, const char *text, int64_t begin, int64_t end) {
+static int cut_as_gpt2(split_list *out, const char *text, int64_t begin, int64_t end) {
   for (int64_t at = begin, next; at < end; at = next) {
     next = gpt2_word(text, at, end);
-    TRY(splits_put(out, at, next, -1));
+    TRY(split_put(out, at, next, -1));
   }
   return PGEE_OK;
 }
 
 /* ---- Steps that change the text -------------------------------------------------------------------------------------------- */
 
-/* The alphabet of byte-level texts: bytes that can be seen are their own code points, the others are 256 and on in their
- * order. */
-uint32_t byte_character(uint8_t byte) {
-  if ((byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD))
-    return byte;
-  return byte <= 0x20 ? 256u + byte : byte == 0xAD ? 256u + 0x43 : 256u + 0x21 + byte - 0x7F;
-}
-
-int byte_of_character(uint32_t c) {
-  if (c < 256)
-    return byte_character((uint8_t)c) == c ? (int)c : -1;
-  uint32_t n = c - 256;
-  return n <= 0x20 ? (int)n : n < 0x43 ? (int)(n - 0x21 + 0x7F) : n == 0x43 ? 0xAD : -1;
-}
-
 /* Words are found in the text, with a space before it if so asked; then each byte becomes a character. */
-static int put_byte_level(const step *s, const spanned *in, split from, run *r) {
+static int put_byte_level(const step *s, const spanned *in, split from, pipeline *r) {
   spanned *out = &r->texts[1], *with_space = &r->texts[2];
-  splits *to = &r->splits[1];
+  split_list *to = &r->splits[1];
   int64_t first = to->count, shift = from.begin;
   if (s->a && in->bytes[from.begin] != ' ') {
     with_space->length = 0;
@@ -230,19 +210,19 @@ static int put_byte_level(const step *s, const spanned *in, split from, run *r) 
     from = (split){0, (int32_t)with_space->length, -1};
     shift = 0;
   }
-  TRY(s->b ? cut_as_gpt2(to, in->bytes, from.begin, from.end) : splits_put(to, from.begin, from.end, -1));
+  TRY(s->b ? cut_as_gpt2(to, in->bytes, from.begin, from.end) : split_put(to, from.begin, from.end, -1));
   TRY(spanned_reserve(out, 2 * (from.end - from.begin)));
   for (int64_t i = first, at = shift; i < to->count; i++) {
     split *word = &to->list[i];
     word->begin = (int32_t)out->length;
     for (; at < word->end; at++)
-      TRY(spanned_put(out, byte_character((uint8_t)in->bytes[at]), in->spans[at]));
+      TRY(spanned_put(out, character_of_byte((uint8_t)in->bytes[at]), in->spans[at]));
     word->end = (int32_t)out->length;
   }
   return PGEE_OK;
 }
 
-static int put_metaspace(const step *s, const spanned *in, split from, run *r) {
+static int put_metaspace(const step *s, const spanned *in, split from, pipeline *r) {
   spanned *out = &r->texts[1];
   uint32_t c;
   int64_t begin = out->length;
@@ -261,24 +241,24 @@ static int put_metaspace(const step *s, const spanned *in, split from, run *r) {
     i = plain + 1;
   }
   if (!s->c)
-    return splits_put(&r->splits[1], begin, out->length, -1);
+    return split_put(&r->splits[1], begin, out->length, -1);
   cutter cut = cutter_for(&r->splits[1], PGEE_MERGED_WITH_NEXT, 0);
   return cut_by_characters(&cut, out, (split){(int32_t)begin, (int32_t)out->length, -1}, (matcher){0, (uint32_t)s->a});
 }
 
 /* An added token goes over as it is. */
-static int put_added(const spanned *in, split from, run *r) {
+static int put_added(const spanned *in, split from, pipeline *r) {
   int64_t begin = r->texts[1].length;
   TRY(spanned_keep(&r->texts[1], in, from.begin, from.end));
-  return splits_put(&r->splits[1], begin, r->texts[1].length, from.id);
+  return split_put(&r->splits[1], begin, r->texts[1].length, from.id);
 }
 
 /* ---- All of them ----------------------------------------------------------------------------------------------------------- */
 
 static int changes_text(const step *s) { return s->kind == PGEE_STEP_METASPACE || s->kind == PGEE_STEP_BYTE_LEVEL; }
 
-static int cut(const step *s, const spanned *in, split from, run *r) {
-  splits *out = &r->splits[1];
+static int cut(const step *s, const spanned *in, split from, pipeline *r) {
+  split_list *out = &r->splits[1];
   cutter isolated = cutter_for(out, PGEE_ISOLATED, 0);
   switch (s->kind) {
   case PGEE_STEP_BERT_PRE_TOKENIZER: return cut_as_bert(out, in, from);
@@ -307,7 +287,7 @@ static int cut(const step *s, const spanned *in, split from, run *r) {
   return fail(PGEE_FORMAT, "a pre-tokenizer of kind %d", s->kind);
 }
 
-int pre_tokenize_all(const pgee_tokenizer *t, run *r) {
+int pre_tokenizers_run(const pgee_tokenizer *t, pipeline *r) {
   for (int64_t i = 0; i < t->pre_tokenizers.count; i++) {
     const step *s = &t->pre_tokenizers.list[i];
     int changes = changes_text(s);
@@ -318,9 +298,9 @@ int pre_tokenize_all(const pgee_tokenizer *t, run *r) {
       if (from.id < 0)
         TRY(cut(s, &r->texts[0], from, r));
       else
-        TRY(changes ? put_added(&r->texts[0], from, r) : splits_put(&r->splits[1], from.begin, from.end, from.id));
+        TRY(changes ? put_added(&r->texts[0], from, r) : split_put(&r->splits[1], from.begin, from.end, from.id));
     }
-    splits swap = r->splits[0];
+    split_list swap = r->splits[0];
     r->splits[0] = r->splits[1];
     r->splits[1] = swap;
     if (!changes)

@@ -52,7 +52,7 @@ static int64_t after(const spanned *in, int64_t at, int64_t end) {
   return at < end ? at + utf8_decode(in->bytes + at, end - at, &c) : end;
 }
 
-int spanned_edit(spanned *out, const spanned *in, int64_t begin, int64_t end, int64_t dropped, const edits *e) {
+int spanned_apply(spanned *out, const spanned *in, int64_t begin, int64_t end, int64_t dropped, const spanned_edits *e) {
   span origin = {in->origin, in->origin};
   int64_t at = begin + dropped;
   TRY(spanned_reserve(out, end - begin));

@@ -36,16 +36,16 @@ int spanned_put(spanned *t, uint32_t c, span from);
 /* Appends in[begin] to in[end - 1] as they are. */
 int spanned_keep(spanned *t, const spanned *in, int64_t begin, int64_t end);
 
-typedef struct edit {
+typedef struct spanned_edit {
   uint32_t c;
   int32_t change;
-} edit;
+} spanned_edit;
 
 /* Begin with zeros. */
-typedef ARRAY(edit) edits;
+typedef ARRAY(spanned_edit) spanned_edits;
 
 /* Appends to `out` what the edits make of in[begin] to in[end - 1], of which the first `dropped` bytes are gone before the first
  * edit. What is put in before everything has the span of the byte before `begin`, or (origin, origin) where that is 0. */
-int spanned_edit(spanned *out, const spanned *in, int64_t begin, int64_t end, int64_t dropped, const edits *e);
+int spanned_apply(spanned *out, const spanned *in, int64_t begin, int64_t end, int64_t dropped, const spanned_edits *e);
 
 #endif

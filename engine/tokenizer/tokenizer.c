@@ -16,7 +16,7 @@ int tokenizer_is_utf8(const char *text, int64_t bytes) {
   uint32_t c;
   for (int64_t i = 0, size; i < bytes; i += size) {
     size = utf8_decode(text + i, bytes - i, &c);
-    if (c == UNICODE_REPLACEMENT && size == 1)
+    if (c == UTF8_REPLACEMENT && size == 1)
       return 0;
   }
   return 1;
@@ -34,50 +34,11 @@ static int open_options(pgee_tokenizer *t) {
   return PGEE_OK;
 }
 
-static int open_string(const char **out, int64_t *bytes, uint32_t begin, uint32_t length, const char *strings, int64_t count) {
-  if (length > count || begin > count - length)
-    return broken("a string of a step");
-  *out = length > 0 ? strings + begin : ""; /* without strings there is no section to point into */
-  *bytes = length;
-  return tokenizer_is_utf8(*out, length) ? PGEE_OK : broken("a string of a step");
-}
-
-static int needs_pattern(const step *s) { return (s->kind == PGEE_STEP_SPLIT || s->kind == PGEE_STEP_REPLACE) && s->a; }
-
-int steps_open(pgee_tokenizer *t, steps *out, int64_t first, int64_t count) {
-  int64_t stored_bytes, string_bytes;
-  const stored_step *stored = image_section(&t->image, IMAGE_STEPS, &stored_bytes);
-  const char *strings = image_section(&t->image, IMAGE_STRINGS, &string_bytes);
-  if (count < 0 || count > MAX_STEPS || first + count > stored_bytes / (int64_t)sizeof *stored)
-    return broken("its steps are not there");
-  if (count == 0)
-    return PGEE_OK;
-  if (!(out->list = mem_array(count, sizeof *out->list)))
-    return PGEE_MEMORY;
-  out->count = count;
-  for (int64_t i = 0; i < count; i++) {
-    stored_step from = stored[first + i];
-    step *s = &out->list[i];
-    *s = (step){.kind = from.kind, .a = from.a, .b = from.b, .c = from.c, .d = from.d};
-    TRY(open_string(&s->text, &s->text_bytes, from.text, from.text_bytes, strings, string_bytes));
-    TRY(open_string(&s->more, &s->more_bytes, from.more, from.more_bytes, strings, string_bytes));
-    if (needs_pattern(s))
-      TRY(pattern_new(&s->pattern, s->text, s->text_bytes));
-    if ((s->kind == PGEE_STEP_METASPACE || s->kind == PGEE_STEP_CHAR_DELIMITER) && (uint32_t)s->a > 0x10FFFF)
-      return broken("a character of a step");
-    if (s->kind == PGEE_STEP_FIXED_LENGTH && s->a < 1)
-      return broken("the length of a step");
-    if (s->kind == PGEE_STEP_PRECOMPILED)
-      TRY(charsmap_open(&t->charsmap, &t->image));
-  }
-  return PGEE_OK;
-}
-
 static int open_all_steps(pgee_tokenizer *t) {
   const int32_t *n = t->options->step_counts;
-  TRY(steps_open(t, &t->normalizers, 0, n[0]));
-  TRY(steps_open(t, &t->pre_tokenizers, n[0], n[1]));
-  return steps_open(t, &t->decoders, (int64_t)n[0] + n[1], n[2]);
+  TRY(step_list_open(&t->normalizers, &t->charsmap, &t->image, 0, n[0]));
+  TRY(step_list_open(&t->pre_tokenizers, &t->charsmap, &t->image, n[0], n[1]));
+  return step_list_open(&t->decoders, &t->charsmap, &t->image, (int64_t)n[0] + n[1], n[2]);
 }
 
 static void measure(tokenizer_template *s, int pair) {
@@ -133,7 +94,7 @@ static void choose_way(pgee_tokenizer *t) {
             (!n || n->kind == PGEE_STEP_BERT_NORMALIZER);
   if (t->fast && n)
     t->bert = (bert_options){n->a, n->b, n->c, n->d};
-  ascii_table_fill(&t->ascii, &t->bert);
+  bert_ascii_fill(&t->ascii, &t->bert);
 }
 
 static int open_all(pgee_tokenizer *t) {
@@ -167,18 +128,12 @@ int tokenizer_open(pgee_tokenizer **out, pgee_tensor *tensor) {
   return status;
 }
 
-void steps_free(steps *s) {
-  for (int64_t i = 0; i < s->count; i++)
-    pattern_free(s->list[i].pattern);
-  mem_free(s->list);
-}
-
 void pgee_tokenizer_free(pgee_tokenizer *t) {
   if (!t)
     return;
-  steps_free(&t->normalizers);
-  steps_free(&t->pre_tokenizers);
-  steps_free(&t->decoders);
+  step_list_free(&t->normalizers);
+  step_list_free(&t->pre_tokenizers);
+  step_list_free(&t->decoders);
   pgee_tensor_free(t->tensor);
   mem_free(t);
 }

@@ -1,11 +1,13 @@
-/* unicode.h: UTF-8, and what BERT's normalizer and pre-tokenizer do with a code point, as tables (unicode_tables.c, written by
- * spec/golden/tokenizer/tables.py from the reference tokenizer, so that every code point comes out as it does there).
+/* unicode.h: what BERT's normalizer and pre-tokenizer and the other steps do with each code point, as tables. unicode_tables.c is
+ * written by spec/golden/tokenizer/tables.py, which asks the tokenizers package about every code point.
  *
  *   code point --unicode_first, unicode_second--> its record in unicode_records --> its decomposition in unicode_parts
  */
 #ifndef PERIGEE_UNICODE_H
 #define PERIGEE_UNICODE_H
 #include <stdint.h>
+
+#include "utf8.h"
 
 /* Flags of a code point. WHITE, PUNCT and plain are also the kinds of a normalized character. */
 enum {
@@ -25,7 +27,7 @@ enum {
   UNICODE_DIGIT = 8192     /* \d */
 };
 
-enum { UNICODE_BITS = 7, UNICODE_REPLACEMENT = 0xFFFD };
+enum { UNICODE_BITS = 7 };
 /* Syllables decompose by arithmetic: leading consonant, vowel, and one of 27 trailing consonants or none. */
 enum {
   HANGUL = 0xAC00,
@@ -69,45 +71,6 @@ extern const uint32_t unicode_parts[];
 static inline const unicode_record *unicode(uint32_t c) {
   uint32_t block = unicode_first[c >> UNICODE_BITS];
   return &unicode_records[unicode_second[block << UNICODE_BITS | (c & ((1u << UNICODE_BITS) - 1))]];
-}
-
-/* The character at s, of `bytes` >= 1 bytes left. Returns how many it takes. A byte that begins no well-formed character is
- * U+FFFD, alone. */
-static inline int utf8_decode(const char *text, int64_t bytes, uint32_t *c) {
-  const uint8_t *s = (const uint8_t *)text;
-  *c = s[0];
-  if (s[0] < 0x80)
-    return 1;
-  int more = s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 1 : s[0] < 0xF0 ? 2 : s[0] < 0xF5 ? 3 : 0;
-  /* The second byte's range excludes overlong forms, surrogates and what is past U+10FFFF. */
-  uint8_t low = s[0] == 0xE0 ? 0xA0 : s[0] == 0xF0 ? 0x90 : 0x80, high = s[0] == 0xED ? 0x9F : s[0] == 0xF4 ? 0x8F : 0xBF;
-  uint32_t value = s[0] & (0x3Fu >> more);
-  int good = more > 0 && more < bytes && s[1] >= low && s[1] <= high;
-  for (int i = 1; good && i <= more; i++) {
-    good = (s[i] & 0xC0) == 0x80;
-    value = value << 6 | (s[i] & 0x3Fu);
-  }
-  *c = good ? value : UNICODE_REPLACEMENT;
-  return good ? more + 1 : 1;
-}
-
-/* The character that ends at text[end], end >= 1. */
-static inline int utf8_before(const char *text, int64_t end, uint32_t *c) {
-  for (int n = 1; n <= 4 && n <= end; n++)
-    if ((text[end - n] & 0xC0) != 0x80 && utf8_decode(text + end - n, n, c) == n)
-      return n;
-  *c = UNICODE_REPLACEMENT;
-  return 1;
-}
-
-/* Writes c to `text`, which has room for 4 bytes. Returns how many it wrote. */
-static inline int utf8_encode(char *text, uint32_t c) {
-  uint8_t *s = (uint8_t *)text;
-  int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-  for (int i = more; i > 0; i--, c >>= 6)
-    s[i] = (uint8_t)(0x80 | (c & 0x3F));
-  s[0] = (uint8_t)(more ? (0xFF00u >> (more + 1) & 0xFF) | c : c);
-  return more + 1;
 }
 
 #endif

@@ -67,20 +67,20 @@ static int offer_all(const unigram *m, const char *word, int64_t at, int64_t byt
 }
 
 /* Puts word[begin] to word[end - 1], which is unknown, last byte first. */
-static int put_unknown(const unigram *m, const char *word, int64_t begin, int64_t end, pieces *out) {
+static int put_unknown(const unigram *m, const char *word, int64_t begin, int64_t end, model_pieces *out) {
   const unigram_head *h = m->head;
   int32_t id = find(m, word + begin, end - begin);
   int fallback = id < 0 && h->fallback;
   for (int64_t i = begin; i < end && fallback; i++)
     fallback = h->bytes[(uint8_t)word[i]] >= 0;
   if (!fallback)
-    return pieces_put(out, id < 0 ? h->unk : id, begin, end);
+    return model_put(out, id < 0 ? h->unk : id, begin, end);
   for (int64_t i = end; i > begin; i--)
-    TRY(pieces_put(out, h->bytes[(uint8_t)word[i - 1]], begin, end));
+    TRY(model_put(out, h->bytes[(uint8_t)word[i - 1]], begin, end));
   return PGEE_OK;
 }
 
-static int put_backward(const unigram *m, const char *word, int64_t bytes, const step *steps, pieces *out) {
+static int put_backward(const unigram *m, const char *word, int64_t bytes, const step *steps, model_pieces *out) {
   int64_t unknown = -1; /* where a run of unknowns ends */
   for (int64_t end = bytes; end > 0; end = steps[end].begin) {
     const step *s = steps + end;
@@ -93,21 +93,21 @@ static int put_backward(const unigram *m, const char *word, int64_t bytes, const
     if (unknown >= 0)
       TRY(put_unknown(m, word, end, unknown, out));
     unknown = -1;
-    TRY(pieces_put(out, s->id, s->begin, end));
+    TRY(model_put(out, s->id, s->begin, end));
   }
   return PGEE_OK;
 }
 
-static void reverse(piece *list, int64_t count) {
+static void reverse(model_piece *list, int64_t count) {
   for (int64_t i = 0, j = count - 1; i < j; i++, j--) {
-    piece p = list[i];
+    model_piece p = list[i];
     list[i] = list[j];
     list[j] = p;
   }
 }
 
-int unigram_cut(const unigram *m, const char *word, int64_t bytes, scratch *room, pieces *out) {
-  step *steps = scratch_room(room, (bytes + 1) * (int64_t)sizeof *steps);
+int unigram_cut(const unigram *m, const char *word, int64_t bytes, model_scratch *room, model_pieces *out) {
+  step *steps = model_scratch_room(room, (bytes + 1) * (int64_t)sizeof *steps);
   if (!steps)
     return PGEE_MEMORY;
   for (int64_t i = 1; i <= bytes; i++)

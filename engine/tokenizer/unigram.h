@@ -36,9 +36,9 @@ typedef struct unigram {
 
 /* scores[i] of piece i, whose id is i: of equal pieces the last counts. unk: a piece, or -1. Errors: unk is no piece; no pieces;
  * more beginnings of pieces than UNIGRAM_MAX_UNITS. */
-int unigram_build(image_writer *w, const piece_list *vocabulary, const double *scores, int32_t unk, int byte_fallback);
+int unigram_build(image_writer *w, const model_vocabulary *vocabulary, const double *scores, int32_t unk, int byte_fallback);
 int unigram_open(unigram *m, const image *from);
 /* Time is linear in the word, times the length of the longest piece. */
-int unigram_cut(const unigram *m, const char *word, int64_t bytes, scratch *room, pieces *out);
+int unigram_cut(const unigram *m, const char *word, int64_t bytes, model_scratch *room, model_pieces *out);
 
 #endif

@@ -32,7 +32,7 @@ typedef struct place {
 } place;
 
 typedef struct builder {
-  const piece_list *vocabulary;
+  const model_vocabulary *vocabulary;
   key *keys; /* [2 * count], the second half for sorting */
   ARRAY(unigram_unit) units;
   ARRAY(place) places; /* one for each unit */
@@ -41,13 +41,13 @@ typedef struct builder {
 
 /* ---- Sorted pieces --------------------------------------------------------------------------------------------------------- */
 
-static const char *text_of(const piece_list *v, int64_t i, int64_t *bytes) {
+static const char *text_of(const model_vocabulary *v, int64_t i, int64_t *bytes) {
   int64_t begin = i > 0 ? v->ends[i - 1] : 0;
   *bytes = v->ends[i] - begin;
   return v->bytes + begin;
 }
 
-static key key_of(const piece_list *v, int64_t i) {
+static key key_of(const model_vocabulary *v, int64_t i) {
   int64_t bytes;
   const char *s = text_of(v, i, &bytes);
   uint64_t start = 0;
@@ -57,7 +57,7 @@ static key key_of(const piece_list *v, int64_t i) {
 }
 
 /* Equal pieces in the order of the vocabulary. */
-static int is_before(const piece_list *v, const key *a, const key *b) {
+static int is_before(const model_vocabulary *v, const key *a, const key *b) {
   if (a->start != b->start)
     return a->start < b->start;
   int64_t na, nb;
@@ -67,7 +67,7 @@ static int is_before(const piece_list *v, const key *a, const key *b) {
 }
 
 /* Merges, from below: 1 and 1, 2 and 2, 4 and 4. Returns the half in which the sorted ones are. */
-static const key *sort(const piece_list *v, key *keys, key *other) {
+static const key *sort(const model_vocabulary *v, key *keys, key *other) {
   for (int64_t width = 1; width < v->count; width *= 2) {
     for (int64_t begin = 0; begin < v->count; begin += 2 * width) {
       int64_t middle = begin + width < v->count ? begin + width : v->count, end = begin + 2 * width;
@@ -172,7 +172,7 @@ static int add_node(builder *b, const key *keys, range r) {
 }
 
 static int add_nodes(builder *b) {
-  const piece_list *v = b->vocabulary;
+  const model_vocabulary *v = b->vocabulary;
   b->keys = mem_array(2 * v->count, sizeof *b->keys);
   if (!b->keys)
     return PGEE_MEMORY;
@@ -197,7 +197,7 @@ static int byte_of(const char *s, int64_t bytes) {
   return hex(s[3]) * 16 + hex(s[4]);
 }
 
-static int put_head(image_writer *w, const piece_list *v, const double *scores, int32_t unk, int byte_fallback) {
+static int put_head(image_writer *w, const model_vocabulary *v, const double *scores, int32_t unk, int byte_fallback) {
   unigram_head h = {.unknown = scores[0], .unk = unk, .fallback = byte_fallback != 0};
   for (int i = 0; i < 256; i++)
     h.bytes[i] = -1;
@@ -213,7 +213,7 @@ static int put_head(image_writer *w, const piece_list *v, const double *scores, 
   return image_put(w, IMAGE_UNIGRAM, &h, sizeof h);
 }
 
-int unigram_build(image_writer *w, const piece_list *vocabulary, const double *scores, int32_t unk, int byte_fallback) {
+int unigram_build(image_writer *w, const model_vocabulary *vocabulary, const double *scores, int32_t unk, int byte_fallback) {
   if (vocabulary->count < 1 || vocabulary->count > UNIGRAM_MAX_UNITS)
     return fail(PGEE_ARGUMENT, "Unigram with %lld pieces, expected 1 to %d", (long long)vocabulary->count, UNIGRAM_MAX_UNITS);
   if (unk < -1 || unk >= vocabulary->count)

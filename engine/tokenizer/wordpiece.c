@@ -11,7 +11,7 @@ static uint32_t node_of(const trie *t, const char *s) {
   return node;
 }
 
-static int insert_all(trie_builder *b, const piece_list *v) {
+static int insert_all(trie_builder *b, const model_vocabulary *v) {
   for (int64_t i = 0; i < v->count; i++) {
     int64_t begin = i > 0 ? v->ends[i - 1] : 0;
     if (v->ends[i] > begin)
@@ -20,7 +20,7 @@ static int insert_all(trie_builder *b, const piece_list *v) {
   return PGEE_OK;
 }
 
-int wordpiece_build(image_writer *w, const piece_list *vocabulary, const char *prefix, int32_t *inside) {
+int wordpiece_build(image_writer *w, const model_vocabulary *vocabulary, const char *prefix, int32_t *inside) {
   trie_builder b;
   TRY(trie_new(&b));
   int status = insert_all(&b, vocabulary);
@@ -34,7 +34,7 @@ int wordpiece_build(image_writer *w, const piece_list *vocabulary, const char *p
 
 int wordpiece_open(wordpiece *m, const image *from) { return trie_open(&m->pieces, from, IMAGE_TRIE_EDGES, IMAGE_TRIE_VALUES); }
 
-int wordpiece_cut(const wordpiece *m, const char *word, int64_t bytes, scratch *room, pieces *out) {
+int wordpiece_cut(const wordpiece *m, const char *word, int64_t bytes, model_scratch *room, model_pieces *out) {
   (void)room;
   int64_t before = out->count, length = 0;
   uint32_t node = TRIE_ROOT;
@@ -43,10 +43,10 @@ int wordpiece_cut(const wordpiece *m, const char *word, int64_t bytes, scratch *
     int32_t id = node == WORDPIECE_NOWHERE ? -1 : trie_longest(&m->pieces, node, word + at, bytes - at, &length);
     known = id >= 0;
     if (known)
-      TRY(pieces_put(out, id, at, at + length));
+      TRY(model_put(out, id, at, at + length));
   }
   if (known)
     return PGEE_OK;
   out->count = before;
-  return pieces_put(out, m->unk, 0, bytes);
+  return model_put(out, m->unk, 0, bytes);
 }

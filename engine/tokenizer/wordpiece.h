@@ -14,10 +14,10 @@ typedef struct wordpiece {
 } wordpiece;
 
 /* Writes the pieces' trie; *inside is for who opens it. */
-int wordpiece_build(image_writer *w, const piece_list *vocabulary, const char *prefix, int32_t *inside);
+int wordpiece_build(image_writer *w, const model_vocabulary *vocabulary, const char *prefix, int32_t *inside);
 /* unk, inside and max_chars are set already. */
 int wordpiece_open(wordpiece *m, const image *from);
-int wordpiece_cut(const wordpiece *m, const char *word, int64_t bytes, scratch *room, pieces *out);
+int wordpiece_cut(const wordpiece *m, const char *word, int64_t bytes, model_scratch *room, model_pieces *out);
 
 static inline int wordpiece_too_long(const char *word, int64_t bytes, int64_t limit) {
   if (bytes <= limit)

@@ -61,7 +61,7 @@ int spec_charsmap_image(char **out, int64_t *size, const char *blob, int64_t byt
 int spec_unigram_image(char **out, int64_t *size, const char *bytes, const int64_t *ends, int64_t count, const double *scores,
                        int32_t unk, int byte_fallback) {
   image_writer w = {0};
-  piece_list list = {.bytes = bytes, .ends = ends, .count = count};
+  model_vocabulary list = {.bytes = bytes, .ends = ends, .count = count};
   return finish(out, size, &w, unigram_build(&w, &list, scores, unk, byte_fallback));
 }
 
@@ -102,8 +102,8 @@ int64_t spec_charsmap_run(const char *bytes, int64_t size, const char *text, int
 int64_t spec_unigram_run(const char *bytes, int64_t size, const char *word, int64_t word_bytes, int32_t *out, int64_t capacity) {
   image from;
   unigram m;
-  scratch room = {0};
-  pieces found = {0};
+  model_scratch room = {0};
+  model_pieces found = {0};
   int status = image_open(&from, bytes, size);
   if (status == PGEE_OK)
     status = unigram_open(&m, &from);
@@ -111,8 +111,8 @@ int64_t spec_unigram_run(const char *bytes, int64_t size, const char *word, int6
     status = unigram_cut(&m, word, word_bytes, &room, &found);
   int64_t count = found.count, copied = count < capacity ? count : capacity;
   if (status == PGEE_OK && copied > 0)
-    memcpy(out, found.list, (size_t)copied * sizeof(piece));
-  scratch_free(&room);
+    memcpy(out, found.list, (size_t)copied * sizeof(model_piece));
+  model_scratch_free(&room);
   ARRAY_FREE(&found);
   return status == PGEE_OK ? count : -1 - status;
 }

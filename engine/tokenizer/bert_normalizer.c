@@ -1,5 +1,5 @@
-/* normalize.c: BERT's normalizer as a stream of characters. See normalize.h. */
-#include "normalize.h"
+/* bert_normalizer.c: BERT's normalizer as a stream of characters. See bert.h. */
+#include "bert.h"
 
 #include <string.h>
 
@@ -10,23 +10,23 @@
 /* ---- The normalized text ---------------------------------------------------------------------------------------------- */
 
 /* | spans | bytes | kinds | */
-static void lay_out(normalized *n, char *block, int64_t capacity) {
+static void lay_out(bert_text *n, char *block, int64_t capacity) {
   n->spans = (span *)block;
   n->bytes = block + capacity * (int64_t)sizeof(span);
   n->kinds = (uint8_t *)n->bytes + capacity;
   n->capacity = capacity;
 }
 
-void normalized_init(normalized *n) {
+void bert_text_init(bert_text *n) {
   n->block = NULL;
   n->length = 0;
-  lay_out(n, n->first, NORMALIZED_INLINE);
+  lay_out(n, n->first, BERT_TEXT_INLINE);
 }
 
-void normalized_free(normalized *n) { mem_free(n->block); }
+void bert_text_free(bert_text *n) { mem_free(n->block); }
 
-static int grow(normalized *n) {
-  normalized old = {.spans = n->spans, .bytes = n->bytes, .kinds = n->kinds, .block = n->block};
+static int grow(bert_text *n) {
+  bert_text old = {.spans = n->spans, .bytes = n->bytes, .kinds = n->kinds, .block = n->block};
   char *block = mem_array(n->capacity * 2, sizeof(span) + 2);
   if (!block)
     return PGEE_MEMORY;
@@ -39,7 +39,7 @@ static int grow(normalized *n) {
   return PGEE_OK;
 }
 
-static int push(normalized *n, uint32_t c, int kind, span from) {
+static int push(bert_text *n, uint32_t c, int kind, span from) {
   if (n->length + 4 > n->capacity)
     TRY(grow(n));
   int size = utf8_encode(n->bytes + n->length, c);
@@ -52,7 +52,7 @@ static int push(normalized *n, uint32_t c, int kind, span from) {
 
 /* ---- Accents and case --------------------------------------------------------------------------------------------------- */
 
-static int emit(normalizer *s, normalized *out, uint32_t c, span from) {
+static int emit(bert_normalizer *s, bert_text *out, uint32_t c, span from) {
   const unicode_record *r = unicode(c);
   if (s->options->strip_accents && r->flags & UNICODE_MARK)
     return PGEE_OK;
@@ -66,9 +66,9 @@ static int emit(normalizer *s, normalized *out, uint32_t c, span from) {
 }
 
 /* A stable counting sort into the second half: a text may be one long run of marks. */
-static mark *sort_marks(normalizer *s) {
+static bert_mark *sort_marks(bert_normalizer *s) {
   int64_t begin[257] = {0};
-  mark *to = s->marks + s->mark_room;
+  bert_mark *to = s->marks + s->mark_room;
   for (int64_t i = 0; i < s->mark_count; i++)
     begin[s->marks[i].order + 1]++;
   for (int i = 1; i < 256; i++)
@@ -78,9 +78,9 @@ static mark *sort_marks(normalizer *s) {
   return to;
 }
 
-/* Sends out the waiting marks in canonical order. Spans stay in the order of the text: see normalize.h. */
-static int flush_marks(normalizer *s, normalized *out) {
-  const mark *order = s->sorted ? s->marks : sort_marks(s), *next = s->marks;
+/* Sends out the waiting marks in canonical order. Spans stay in the order of the text: see bert.h. */
+static int flush_marks(bert_normalizer *s, bert_text *out) {
+  const bert_mark *order = s->sorted ? s->marks : sort_marks(s), *next = s->marks;
   for (int64_t i = 0; i < s->mark_count; i++) {
     if (!order[i].added) {
       while (next->added)
@@ -94,9 +94,9 @@ static int flush_marks(normalizer *s, normalized *out) {
   return PGEE_OK;
 }
 
-static int wait_mark(normalizer *s, mark m) {
+static int wait_mark(bert_normalizer *s, bert_mark m) {
   if (s->mark_count == s->mark_room) {
-    mark *block = mem_array(s->mark_room * 4, sizeof *block);
+    bert_mark *block = mem_array(s->mark_room * 4, sizeof *block);
     if (!block)
       return PGEE_MEMORY;
     memcpy(block, s->marks, (size_t)s->mark_count * sizeof *block);
@@ -111,10 +111,10 @@ static int wait_mark(normalizer *s, mark m) {
 }
 
 /* One part of a decomposition. */
-static int part(normalizer *s, normalized *out, uint32_t c, int added, span from) {
+static int part(bert_normalizer *s, bert_text *out, uint32_t c, int added, span from) {
   uint8_t order = unicode(c)->order;
   if (order != 0)
-    return wait_mark(s, (mark){.c = c, .order = order, .added = (uint8_t)added, .from = from});
+    return wait_mark(s, (bert_mark){.c = c, .order = order, .added = (uint8_t)added, .from = from});
   if (s->mark_count > 0)
     TRY(flush_marks(s, out));
   if (!added)
@@ -122,7 +122,7 @@ static int part(normalizer *s, normalized *out, uint32_t c, int added, span from
   return emit(s, out, c, s->last);
 }
 
-static int hangul(normalizer *s, normalized *out, uint32_t syllable, span from) {
+static int hangul(bert_normalizer *s, bert_text *out, uint32_t syllable, span from) {
   uint32_t tail = syllable % HANGUL_TS;
   TRY(part(s, out, HANGUL_L + syllable / HANGUL_VT, 0, from));
   TRY(part(s, out, HANGUL_V + syllable % HANGUL_VT / HANGUL_TS, 1, from));
@@ -130,7 +130,7 @@ static int hangul(normalizer *s, normalized *out, uint32_t syllable, span from) 
 }
 
 /* A character that is clean, and has its spaces. */
-static int accents(normalizer *s, normalized *out, uint32_t c, span from) {
+static int accents(bert_normalizer *s, bert_text *out, uint32_t c, span from) {
   if (!s->options->strip_accents)
     return emit(s, out, c, from);
   if (c - HANGUL < HANGUL_COUNT)
@@ -145,7 +145,7 @@ static int accents(normalizer *s, normalized *out, uint32_t c, span from) {
 
 /* ---- The stream ----------------------------------------------------------------------------------------------------------- */
 
-static int character(normalizer *s, normalized *out, uint32_t c, span from) {
+static int character(bert_normalizer *s, bert_text *out, uint32_t c, span from) {
   int flags = unicode(c)->flags;
   if (s->options->clean_text && flags & (UNICODE_DROP | UNICODE_WHITE))
     return flags & UNICODE_DROP ? PGEE_OK : accents(s, out, ' ', from);
@@ -156,7 +156,7 @@ static int character(normalizer *s, normalized *out, uint32_t c, span from) {
   return accents(s, out, ' ', from);
 }
 
-void ascii_table_fill(ascii_table *t, const bert_options *options) {
+void bert_ascii_fill(bert_ascii *t, const bert_options *options) {
   for (uint32_t c = 0; c < 128; c++) {
     const unicode_record *r = unicode(c);
     int clean = options->clean_text ? r->flags & (UNICODE_DROP | UNICODE_WHITE) : 0;
@@ -167,7 +167,7 @@ void ascii_table_fill(ascii_table *t, const bert_options *options) {
 
 /* ASCII, while no mark waits: up to the first byte that is not, to the first white space after `enough` bytes, or until `out` is
  * full. */
-static void ascii_run(normalizer *s, normalized *out, int64_t enough) {
+static void ascii_run(bert_normalizer *s, bert_text *out, int64_t enough) {
   int64_t room = out->capacity - out->length, end = s->end - s->at < room ? s->end : s->at + room, i = s->at, n = out->length;
   for (; i < end && (uint8_t)s->text[i] < 128; i++) {
     uint8_t kind = s->ascii->kind[(uint8_t)s->text[i]];
@@ -187,8 +187,8 @@ static void ascii_run(normalizer *s, normalized *out, int64_t enough) {
   out->length = n;
 }
 
-void normalizer_init(normalizer *s, const bert_options *options, const ascii_table *ascii, const char *text, int64_t at,
-                     int64_t end) {
+void bert_normalizer_init(bert_normalizer *s, const bert_options *options, const bert_ascii *ascii, const char *text, int64_t at,
+                          int64_t end) {
   s->options = options;
   s->ascii = ascii;
   s->text = text;
@@ -197,14 +197,14 @@ void normalizer_init(normalizer *s, const bert_options *options, const ascii_tab
   s->last = (span){0, 0};
   s->marks = s->first;
   s->mark_count = 0;
-  s->mark_room = MARKS_INLINE;
+  s->mark_room = BERT_MARKS_INLINE;
   s->sorted = 1;
   s->block = NULL;
 }
 
-void normalizer_free(normalizer *s) { mem_free(s->block); }
+void bert_normalizer_free(bert_normalizer *s) { mem_free(s->block); }
 
-int normalize(normalizer *s, normalized *out, int64_t enough) {
+int bert_normalize(bert_normalizer *s, bert_text *out, int64_t enough) {
   while (s->at < s->end) {
     uint32_t c;
     int size = utf8_decode(s->text + s->at, s->end - s->at, &c);

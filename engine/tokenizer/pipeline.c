@@ -1,20 +1,19 @@
-/* words.c: a stretch of text to tokens, by way of the steps and the model. The frame that BERT has goes another way, in encode.c:
- * what it does is what would be done here. */
+/* pipeline.c: from text to tokens by the steps and the model of any tokenizer. bert.c does the same faster for BERT's tokenizers. */
 #include <string.h>
 
 #include "engine/base/memory.h"
 #include "engine/base/status.h"
-#include "tokenizer.h"
+#include "pipeline.h"
 #include "unicode.h"
 
-void run_free(run *r) {
+void pipeline_free(pipeline *r) {
   for (int i = 0; i < 3; i++)
     spanned_free(&r->texts[i]);
   for (int i = 0; i < 2; i++)
     ARRAY_FREE(&r->splits[i]);
   ARRAY_FREE(&r->edits);
   ARRAY_FREE(&r->pieces);
-  scratch_free(&r->room);
+  model_scratch_free(&r->room);
 }
 
 /* The stretch as it is: each byte with the span of its character. Ill-formed bytes become U+FFFD here, and are never seen
@@ -32,19 +31,19 @@ static int take(spanned *out, const char *text, int64_t begin, int64_t end) {
 }
 
 /* Added tokens that are looked for in normalized text become splits of their own. */
-static int find_added(const pgee_tokenizer *t, run *r) {
+static int find_added(const pgee_tokenizer *t, pipeline *r) {
   const spanned *text = &r->texts[0];
-  splits *out = &r->splits[0];
+  split_list *out = &r->splits[0];
   out->count = 0;
   added_search search = {.set = &t->added[1], .text = text->bytes, .bytes = text->length};
   for (added_match m; added_next(&search, &m); search.covered = m.end) {
-    TRY(splits_put(out, search.covered, m.begin, -1));
-    TRY(splits_put(out, m.begin, m.end, m.id));
+    TRY(split_put(out, search.covered, m.begin, -1));
+    TRY(split_put(out, m.begin, m.end, m.id));
   }
-  return splits_put(out, search.covered, text->length, -1);
+  return split_put(out, search.covered, text->length, -1);
 }
 
-static int cut_word(const pgee_tokenizer *t, const char *word, int64_t bytes, run *r) {
+static int cut_word(const pgee_tokenizer *t, const char *word, int64_t bytes, pipeline *r) {
   r->pieces.count = 0;
   switch (t->options->model) {
   case PGEE_WORDPIECE: return wordpiece_cut(&t->wordpiece, word, bytes, &r->room, &r->pieces);
@@ -54,7 +53,7 @@ static int cut_word(const pgee_tokenizer *t, const char *word, int64_t bytes, ru
 }
 
 /* Pieces may have more bytes than their word: bytes of a prefix that byte pair encoding falls back to. */
-static void put_piece(sink *s, const spanned *text, split word, piece p) {
+static void put_piece(sink *s, const spanned *text, split word, model_piece p) {
   int32_t last = word.end - word.begin - 1, begin = text->spans[word.begin].begin, end = begin;
   if (p.begin < p.end) {
     begin = text->spans[word.begin + (p.begin < last ? p.begin : last)].begin;
@@ -69,16 +68,16 @@ static void put_piece(sink *s, const spanned *text, split word, piece p) {
     }
     sink_trim(s, &begin, &end, token, bytes);
   }
-  put(s, p.id, begin, end);
+  sink_put(s, p.id, begin, end);
 }
 
-static int put_word(sink *s, run *r, split word) {
+static int put_word(sink *s, pipeline *r, split word) {
   const spanned *text = &r->texts[0];
   if (word.id >= 0) {
     int32_t begin = text->spans[word.begin].begin, end = text->spans[word.end - 1].end;
     if (s->trim && s->offsets)
       sink_trim(s, &begin, &end, text->bytes + word.begin, word.end - word.begin);
-    put(s, word.id, begin, end);
+    sink_put(s, word.id, begin, end);
     return PGEE_OK;
   }
   TRY(cut_word(s->t, text->bytes + word.begin, word.end - word.begin, r));
@@ -87,14 +86,14 @@ static int put_word(sink *s, run *r, split word) {
   return PGEE_OK;
 }
 
-int put_stretch_any(sink *s, run *r, const char *text, int64_t begin, int64_t end) {
+int pipeline_put(sink *s, pipeline *r, const char *text, int64_t begin, int64_t end) {
   TRY(take(&r->texts[0], text, begin, end));
-  TRY(normalize_all(s->t, r));
+  TRY(normalizers_run(s->t, r));
   TRY(find_added(s->t, r));
   if (r->texts[0].length > INT32_MAX / 8)
     return fail(PGEE_ARGUMENT, "a text of %lld bytes once normalized, expected at most %d", (long long)r->texts[0].length,
                 INT32_MAX / 8);
-  TRY(pre_tokenize_all(s->t, r));
+  TRY(pre_tokenizers_run(s->t, r));
   for (int64_t i = 0; i < r->splits[0].count; i++) {
     TRY(put_word(s, r, r->splits[0].list[i]));
     s->word += !s->in_words;
