@@ -18,7 +18,7 @@ local json = require "perigee.base.json"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
 local random = require "perigee.checkpoint.random"
-local report = require "perigee.run.report"
+local text_table = require "perigee.show.table"
 local workload = require "perigee.bench.workload"
 local C, fail = pgee.C, common.fail
 
@@ -229,7 +229,7 @@ local function print_profile(r)
       ("%.3f"):format(g.seconds * 1e3), percent(g.seconds / total), g.gops and ("%.0f"):format(g.gops) or "", percent(g.share),
     }
   end
-  print("\n" .. report.table(rows))
+  print("\n" .. text_table(rows))
 end
 
 local function print_measured(r)

@@ -11,7 +11,7 @@ local common = require "common"
 local json = require "perigee.base.json"
 local options = require "perigee.options"
 local perigee = require "perigee"
-local report = require "perigee.run.report"
+local text_table = require "perigee.show.table"
 local utf8 = require "perigee.base.utf8"
 
 local function arguments()
@@ -107,14 +107,14 @@ local function print_linears(info)
       row.mode and row.mode ~= "static" and "per " .. row.mode or cell("%.5g", row.scale), cell("%d", row.zero),
     }
   end
-  print("\n" .. report.table(rows))
+  print("\n" .. text_table(rows))
   rows = { { "attention ", "heads x D", "precision ", "SQNR dB" } }
   for _, row in ipairs(info.attentions) do
     rows[#rows + 1] = {
       row.name, ("%d x %d"):format(row.heads, row.width / row.heads), row.precision or "f32", cell("%.1f", row.sqnr),
     }
   end
-  print("\n" .. report.table(rows))
+  print("\n" .. text_table(rows))
 end
 
 local function print_tensors(info)
@@ -123,7 +123,7 @@ local function print_tensors(info)
     local t = info.tensors[name]
     rows[#rows + 1] = { name, t.dtype, table.concat(t.shape, " x "), ("%d"):format(t.bytes), t.checksum or "-" }
   end
-  print("\n" .. report.table(rows))
+  print("\n" .. text_table(rows))
 end
 
 local function print_info(info, args)
@@ -141,9 +141,11 @@ local function print_info(info, args)
   if not info.tensors.tokenizer then
     print "no tokenizer: inputs are ids"
   end
-  for _, kind in ipairs(KINDS) do
-    print(("%-26s%12s"):format(kind, megabytes(info.sizes[kind] or 0)))
+  local rows = { { "part ", "size" } }
+  for i, kind in ipairs(KINDS) do
+    rows[i + 1] = { kind, megabytes(info.sizes[kind] or 0) }
   end
+  print("\n" .. text_table(rows))
   print_linears(info)
   if args.tensors then
     print_tensors(info)
@@ -231,7 +233,7 @@ local function print_differences(list, a, b)
   for _, difference in ipairs(list) do
     rows[#rows + 1] = { difference[1], shown(difference[2]), shown(difference[3]) }
   end
-  print(report.table(rows))
+  print(text_table(rows))
 end
 
 local function print_json(info)

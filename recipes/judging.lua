@@ -6,7 +6,7 @@ local evaluate = require "perigee.evaluate"
 local json = require "perigee.base.json"
 local loading = require "loading"
 local perigee = require "perigee"
-local report = require "perigee.run.report"
+local text_table = require "perigee.show.table"
 local utf8 = require "perigee.base.utf8"
 
 local judging = {}
@@ -160,7 +160,7 @@ local function speed_table(list)
       ("%.2fx faster"):format(fp32.median / int8.median),
     }
   end
-  return report.table(rows)
+  return text_table(rows)
 end
 
 local function megabytes(bytes)
@@ -176,7 +176,7 @@ local function memory_table(memory)
   for i, row in ipairs(MEMORY) do
     rows[i + 1] = { "  " .. row[2], megabytes(memory.fp32[row[1]]), megabytes(memory.int8[row[1]]) }
   end
-  return report.table(rows)
+  return text_table(rows)
 end
 
 local function print_quality(d, m)

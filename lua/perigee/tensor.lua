@@ -9,8 +9,12 @@
 -- Types are spelled as in safetensors: F32 F16 BF16 F64 I64 I32 I8 U8 BOOL. Elements of I64 beyond 2^53 are read as int64_t,
 -- those of BOOL as booleans, all others as numbers; a value that the type cannot hold is rounded (floats) or refused (integers).
 local ffi = require "ffi"
+local element_types = require "perigee.tensor.types"
 local pgee = require "perigee.ffi"
+local print_tensor = require "perigee.tensor.text"
+local shapes = require "perigee.tensor.shape"
 local C, check, error = pgee.C, pgee.check, pgee.error
+local types = element_types.types
 
 local M = {}
 local methods = {}
@@ -18,116 +22,13 @@ local class
 local out = pgee.out "pgee_tensor *"
 local out_db, db = pgee.out_number "double"
 
--- ---- Element types -------------------------------------------------------------------------------------------------------
-
--- The bits of v as a 16-bit float of `fraction` fraction bits, whose exponent has this bias. To the nearest, ties to even; a
--- carry out of the fraction is a carry into the exponent.
-local function narrow(v, fraction, bias)
-  local one, infinite = 2 ^ fraction, (2 * bias + 1) * 2 ^ fraction
-  if v ~= v then
-    return infinite + one / 2
-  end
-  local sign = (v < 0 or 1 / v < 0) and 0x8000 or 0
-  local a = math.abs(v)
-  if a == math.huge then
-    return sign + infinite
-  end
-  local _, exponent = math.frexp(a)
-  exponent = a == 0 and 2 - bias or math.max(exponent, 2 - bias)
-  local units = math.ldexp(a, fraction + 1 - exponent)
-  local bits = (units + 2^52) - 2^52 + (exponent + bias - 2) * one
-  return sign + math.min(bits, infinite)
-end
-
--- The pointers in `written` are for writing floats alone (perigee.ffi says why). Callers get pointers to the bits of floats.
-local function float(bits, written, stored)
-  return {
-    float = true, pointer = ffi.typeof(bits), written = ffi.typeof(written or bits),
-    set = function(v) return type(v) == "number" and (stored and stored(v) or v) or nil end,
-    expected = "a number",
-  }
-end
-
-local function float16(fraction, bias)
-  return float("uint16_t *", nil, function(v) return narrow(v, fraction, bias) end)
-end
-
-local function integer(pointer, low, high)
-  return {
-    pointer = ffi.typeof(pointer),
-    get = function(v) return v end,
-    set = function(v) return type(v) == "number" and v % 1 == 0 and v >= low and v <= high and v or nil end,
-    expected = ("an integer from %d to %d"):format(low, high),
-  }
-end
-
-local int64 = ffi.typeof "int64_t"
-local types = {
-  F32 = float("uint32_t *", "float *"),
-  F16 = float16(10, 15),
-  BF16 = float16(7, 127),
-  U8 = integer("uint8_t *", 0, 255),
-  I8 = integer("int8_t *", -128, 127),
-  I32 = integer("int32_t *", -2^31, 2^31 - 1),
-  I64 = {
-    pointer = ffi.typeof "int64_t *",
-    get = function(v) return v >= -2^53 and v <= 2^53 and tonumber(v) or v end,
-    set = function(v)
-      return (ffi.istype(int64, v) or type(v) == "number" and v % 1 == 0 and v >= -2^63 and v < 2^63) and v or nil
-    end,
-    expected = "a 64-bit integer",
-  },
-  F64 = float("uint64_t *", "double *"),
-  BOOL = {
-    pointer = ffi.typeof "uint8_t *",
-    get = function(v) return v ~= 0 end,
-    set = function(v) return type(v) == "boolean" and (v and 1 or 0) or nil end,
-    expected = "a boolean",
-  },
-}
-
---- The library's numbers for the types' names.
-M.codes = {}
-local codes = M.codes
-for code = 0, C.PGEE_DTYPES - 1 do
-  local name = ffi.string(C.pgee_dtype_name(code))
-  codes[name] = code
-  types[code] = assert(types[name], name)
-  types[code].name, types[code].code = name, code
-end
-
---- The library's number for a type's name; an error for another name.
-function M.code(dtype)
-  return codes[dtype] or error(("the tensor type is %s, expected 'F32', 'F16', 'BF16', 'F64', 'I64', 'I32', 'I8', 'U8' or 'BOOL'")
-    :format(pgee.describe(dtype)))
-end
+--- The library's numbers for the types' names, and code(name), an error for another name.
+M.codes, M.code = element_types.codes, element_types.code
 
 -- ---- Making ------------------------------------------------------------------------------------------------------------
 
-local function shape_of(h)
-  local shape = {}
-  for i = 1, C.pgee_tensor_ndim(h) do
-    shape[i] = tonumber(C.pgee_tensor_dim(h, i - 1))
-  end
-  return shape
-end
-
--- Elements in a row.
-local function width_of(h)
-  local width = 1
-  for i = 1, C.pgee_tensor_ndim(h) - 1 do
-    width = width * tonumber(C.pgee_tensor_dim(h, i))
-  end
-  return width
-end
-
---- "F32 [2][3]"
-local function title(h)
-  return types[C.pgee_tensor_dtype(h)].name .. " [" .. table.concat(shape_of(h), "][") .. "]"
-end
-
 local function new(dtype, shape)
-  local code = M.code(dtype)
+  local code = element_types.code(dtype)
   if type(shape) == "number" then
     shape = { shape }
   elseif type(shape) ~= "table" then
@@ -179,7 +80,7 @@ end
 
 -- Fills h from nested lists, all or nothing. `skipped` is for messages: the rows of the whole tensor before h.
 local function assign(h, values, skipped)
-  local kind, shape, flat = types[C.pgee_tensor_dtype(h)], shape_of(h), {}
+  local kind, shape, flat = types[C.pgee_tensor_dtype(h)], shapes.of(h), {}
   local wrong = flatten(flat, values, kind, shape, { skipped = skipped })
   if wrong then
     error(wrong)
@@ -250,7 +151,7 @@ local function view_row(h, i)
 end
 
 local properties = {
-  shape = shape_of,
+  shape = shapes.of,
   dtype = function(h) return types[C.pgee_tensor_dtype(h)].name end,
 }
 
@@ -339,10 +240,10 @@ end
 --- A copy of the same type.
 function methods.copy(t)
   local h = class.handle(t, "tensor")
-  local copy = new(types[C.pgee_tensor_dtype(h)].name, shape_of(h))
+  local copy = new(types[C.pgee_tensor_dtype(h)].name, shapes.of(h))
   local from, stride = t:pointer()
   local to, copy_stride = copy:pointer()
-  local width = width_of(h)
+  local width = shapes.width(h)
   for i = 0, #t - 1 do
     ffi.copy(to + i * copy_stride, from + i * stride, width * C.pgee_dtype_bytes(C.pgee_tensor_dtype(h)))
   end
@@ -367,11 +268,11 @@ end
 --                 that reads a fixed number of elements states the shape here
 function methods.numbers(t, rows, width)
   local h = class.handle(t, "tensor")
-  local kind, of_t, of_row = types[C.pgee_tensor_dtype(h)], tonumber(C.pgee_tensor_dim(h, 0)), width_of(h)
+  local kind, of_t, of_row = types[C.pgee_tensor_dtype(h)], tonumber(C.pgee_tensor_dim(h, 0)), shapes.width(h)
   if not kind.float then
     error(("numbers: this tensor is %s, expected F32, F16, BF16 or F64"):format(kind.name))
   elseif (rows or of_t) ~= of_t or (width or of_row) ~= of_row then
-    pgee.error(("numbers: this tensor is %s, expected [%d][%d]"):format(title(h), rows or of_t, width or of_row))
+    pgee.error(("numbers: this tensor is %s, expected [%d][%d]"):format(shapes.title(h), rows or of_t, width or of_row))
   end
   local numbers = pgee.numbers(C.pgee_tensor_data(h), kind.code, of_t * of_row) -- floats have no gaps between rows
   return numbers
@@ -381,7 +282,7 @@ end
 function methods.put(t, numbers)
   local h = class.handle(t, "tensor")
   writable(h)
-  local count = #t * width_of(h)
+  local count = #t * shapes.width(h)
   if t.dtype ~= "F32" then
     error(("put: this tensor is %s, expected F32"):format(t.dtype))
   elseif not ffi.istype(pgee.doubles, numbers) or ffi.sizeof(numbers) < 8 * count then
@@ -431,65 +332,8 @@ function methods.first_nonfinite(t)
   elseif C.pgee_tensor_ndim(h) == 1 then
     return at + 1
   end
-  local width = width_of(h)
+  local width = shapes.width(h)
   return math.floor(at / width) + 1, at % width + 1
-end
-
-local ROWS, COLUMNS = 6, 8 -- that are printed
-
-local function cells_of(t, count)
-  local cells = {}
-  for i = 1, math.min(#t, count) do
-    local v = t[i]
-    cells[i] = type(v) == "number" and ("%.4g"):format(v) or tostring(v):gsub("LL$", "")
-  end
-  return cells
-end
-
--- One line for each row that is shown, all cells as wide as the widest.
-local function lines_of(t)
-  if #t == 0 or width_of(t.handle) == 0 then
-    return {}
-  end
-  local rows = C.pgee_tensor_ndim(t.handle) == 1 and { cells_of(t, COLUMNS) } or {}
-  local columns = rows[1] and #t
-  for i = 1, rows[1] and 0 or math.min(#t, ROWS) do
-    rows[i] = cells_of(t[i], COLUMNS)
-    columns = #t[i]
-  end
-  local wide = 0
-  for _, cells in ipairs(rows) do
-    for _, cell in ipairs(cells) do
-      wide = math.max(wide, #cell)
-    end
-  end
-  local lines = {}
-  for i, cells in ipairs(rows) do
-    for j, cell in ipairs(cells) do
-      cells[j] = (" "):rep(wide - #cell) .. cell
-    end
-    lines[i] = "  " .. table.concat(cells, "  ") .. (columns > COLUMNS and "  …" or "")
-  end
-  return lines
-end
-
-local function print_tensor(t)
-  local h = t.handle
-  if h == nil then
-    return "tensor (released)"
-  end
-  local lines = { "tensor " .. title(h) }
-  if C.pgee_tensor_data(h) == nil then
-    lines[1] = lines[1] .. " (a plan's buffer)"
-  elseif C.pgee_tensor_ndim(h) <= 2 then
-    for _, line in ipairs(lines_of(t)) do
-      lines[#lines + 1] = line
-    end
-    if C.pgee_tensor_ndim(h) == 2 and #t > ROWS then
-      lines[#lines + 1] = "  …"
-    end
-  end
-  return table.concat(lines, "\n")
 end
 
 class = pgee.class("tensor", "pgee_tensor", "pgee_tensor_free", {
@@ -497,7 +341,7 @@ class = pgee.class("tensor", "pgee_tensor", "pgee_tensor_free", {
   __newindex = newindex,
   __names = function() return { methods, properties } end,
   __len = function(t) return tonumber(C.pgee_tensor_dim(class.handle(t, "tensor"), 0)) end,
-  __tostring = print_tensor,
+  __tostring = function(t) return print_tensor(t) end, -- a function of this file: the prompt finds the class's description by it
 })
 
 return M

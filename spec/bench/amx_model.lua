@@ -28,7 +28,7 @@ local bench = require "perigee.bench"
 local operator = require "perigee.operator"
 local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"
-local report = require "perigee.run.report"
+local text_table = require "perigee.show.table"
 local tensor = require "perigee.tensor"
 local engine = require "spec.support.engine"
 local native = require("spec.support.native").cdef [[
@@ -172,4 +172,4 @@ for _, model in ipairs(MODELS) do
     }
   end
 end
-print(report.table(rows))
+print(text_table(rows))

@@ -13,7 +13,7 @@ local ffi = require "ffi"
 local inputs = require "perigee.run.inputs"
 local perigee = require "perigee"
 local random = require "perigee.checkpoint.random"
-local report = require "perigee.run.report"
+local text_table = require "perigee.show.table"
 
 local parser = argparse("spec/bench/cliffs.lua", "Times runs of one token more.")
 parser:option("--least", "Fewest tokens", 8, tonumber)
@@ -98,5 +98,5 @@ for i = 1, math.min(args.show, #steps) do
   local T = steps[i].T
   rows[#rows + 1] = { tostring(T), ("%.3f"):format(1e3 * least[T]), ("x %.3f"):format(steps[i].ratio) }
 end
-print(report.table(rows))
+print(text_table(rows))
 os.exit(steps[1].ratio <= LIMIT)

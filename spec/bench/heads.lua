@@ -12,7 +12,7 @@ local bench = require "perigee.bench"
 local inputs = require "perigee.run.inputs"
 local perigee = require "perigee"
 local random = require "perigee.checkpoint.random"
-local report = require "perigee.run.report"
+local text_table = require "perigee.show.table"
 local workload = require "perigee.bench.workload"
 
 local parser = argparse("spec/bench/heads.lua", "What of a run is FP32.")
@@ -72,4 +72,4 @@ for _, entry in ipairs(models()) do
   end
   q:release()
 end
-print(report.table(rows))
+print(text_table(rows))

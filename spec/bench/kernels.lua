@@ -13,7 +13,7 @@ local ffi = require "ffi"
 local json = require "perigee.base.json"
 local pgee = require "perigee.ffi"
 local system = require "perigee.os"
-local report = require "perigee.run.report"
+local text_table = require "perigee.show.table"
 local kernels = require "spec.support.kernels"
 local native = require("spec.support.native").cdef [[
   double spec_bench_gigahertz(void);
@@ -198,7 +198,7 @@ local function print_isa(name, list, before)
       times and ("x %.2f%s"):format(times, (times < 0.95 or times > 1.05) and " *" or "") or "",
     }
   end
-  print(report.table(rows) .. "\n")
+  print(text_table(rows) .. "\n")
 end
 
 -- The figures of before with those that were measured now in their place.

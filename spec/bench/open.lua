@@ -19,7 +19,7 @@ local perigee = require "perigee"
 local pgee = require "perigee.ffi"
 local find = require "perigee.find"
 local random = require "perigee.checkpoint.random"
-local report = require "perigee.run.report"
+local text_table = require "perigee.show.table"
 local tokenizer = require "perigee.tokenizer"
 
 local ROUNDS = 25
@@ -143,7 +143,7 @@ local function main(paths)
   nothing[6], nothing[7], nothing[8] = "-", "-", "-"
   rows[#rows + 1] = nothing
   os.execute("rm -r " .. folder)
-  print(report.table(rows))
+  print(text_table(rows))
 end
 
 main(arg)

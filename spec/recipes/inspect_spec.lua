@@ -28,7 +28,7 @@ describe("recipes/inspect.lua", function()
     local text, status = inspect(path)
     assert.equal(0, status, text)
     for _, word in ipairs {
-      path, "INT8", "format 1, written by " .. perigee.version, "heads: hidden, layers, embed", 'activations = "dynamic"',
+      path, "INT8", "format 3, written by " .. perigee.version, "heads: hidden, layers, embed", 'activations = "dynamic"',
       "encoder.layer.0.attention.self.qkv", "packed weights", "per token",
     } do
       assert.matches(word, text, 1, true)

@@ -1,5 +1,5 @@
 --- Comparison: the class of what evaluate.compare returns; prints it as a table.
-local report = require "perigee.run.report"
+local text_table = require "perigee.show.table"
 
 local Comparison = {}
 Comparison.__index = Comparison
@@ -48,7 +48,7 @@ function Comparison:__tostring()
     rows[#rows + 1] = changed
   end
   rows[#rows + 1] = speed
-  return report.table { head, unpack(rows) }
+  return text_table { head, unpack(rows) }
 end
 
 return Comparison

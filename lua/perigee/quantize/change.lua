@@ -7,7 +7,7 @@
 --   change.moved    linears that were not named but share a site with one that was
 --   change.seconds  what it took, without measuring
 local measure = require "perigee.quantize.measure"
-local report = require "perigee.run.report"
+local text_table = require "perigee.show.table"
 local settings = require "perigee.quantize.settings"
 
 local Change = {}
@@ -137,7 +137,7 @@ local function head(self, alike)
   return table.concat(parts, ", ")
 end
 
--- columns: as report.table takes them.
+-- columns: as show/table.lua takes them.
 local function print_in(self, columns)
   if #self.sites == 0 and not next(self.common) then
     return self.names[1] == "before" and "nothing changed" or "no difference"
@@ -156,7 +156,7 @@ local function print_in(self, columns)
     })
   end
   if #list > 0 then
-    lines[#lines + 1] = report.table(rows, columns)
+    lines[#lines + 1] = text_table(rows, columns)
   end
   local mean = #self.sites > 1 and means(self.sites)
   if mean then

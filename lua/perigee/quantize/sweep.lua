@@ -15,7 +15,7 @@ local pgee = require "perigee.ffi"
 local error = pgee.error
 local plot = require "perigee.show.plot"
 local progress = require "perigee.show.progress"
-local report = require "perigee.run.report"
+local text_table = require "perigee.show.table"
 local settings = require "perigee.quantize.settings"
 
 local Sweep = {}
@@ -191,7 +191,7 @@ function Sweep:table(columns)
   if self.output then
     rows[#rows + 1] = row_of("output", nil, self.best, self.output, places, self.alpha)
   end
-  return report.table(rows, columns, { "now" })
+  return text_table(rows, columns, { "now" })
 end
 
 --- How a prompt prints it.

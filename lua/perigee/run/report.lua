@@ -1,9 +1,9 @@
---- Report: what a model runs, linear by linear, as rows that can be read and a table that prints itself.
+--- Report: what a model runs, linear by linear: rows to read from Lua, which print as a table.
 local cpu = require "perigee.cpu"
 local linear = require "perigee.linear"
 local measure = require "perigee.quantize.measure"
 local packed = require "perigee.packed"
-local terminal = require "perigee.show.terminal"
+local text_table = require "perigee.show.table"
 
 local report = {}
 
@@ -92,70 +92,11 @@ end
 
 ---- Printing ----------------------------------------------------------------------------------------------------------
 
-local SHORTEST = 24 -- that a name is cut to
-
--- The width of each column, and of all with two spaces between.
-local function widths_of(rows)
-  local width, total = {}, -2
-  for _, row in ipairs(rows) do
-    for i, cell in ipairs(row) do
-      width[i] = math.max(width[i] or 0, terminal.width(cell))
-    end
-  end
-  for _, w in ipairs(width) do
-    total = total + w + 2
-  end
-  return width, total
-end
-
--- The rows without the column of this head.
-local function without(rows, head)
-  local at
-  for i, name in ipairs(rows[1]) do
-    at = name == head and i or at
-  end
-  local copy = {}
-  for r, row in ipairs(rows) do
-    copy[r] = { unpack(row) }
-    table.remove(copy[r], at)
-  end
-  return copy
-end
-
---- Rows of cells as aligned text. The first row is the head; columns whose name ends in a space are aligned left.
---   columns      that there are on a terminal. What is too wide for them loses the beginnings of the names in its first column,
---                of which 24 columns stay
---   dispensable  names of columns that are left out if that is not enough, the first of them first
-function report.table(rows, columns, dispensable)
-  local width, total = widths_of(rows)
-  for _, head in ipairs(columns and dispensable or {}) do
-    if total - math.max(width[1] - SHORTEST, 0) > columns then
-      rows = without(rows, head)
-      width, total = widths_of(rows)
-    end
-  end
-  local excess = columns and total - columns or 0
-  if excess > 0 then
-    width[1] = math.min(width[1], math.max(width[1] - excess, SHORTEST))
-  end
-  local lines = {}
-  for r, row in ipairs(rows) do
-    local cells = {}
-    for i, cell in ipairs(row) do
-      cell = i == 1 and terminal.tail(cell, width[1]) or cell
-      local pad = (" "):rep(width[i] - terminal.width(cell))
-      cells[i] = rows[1][i]:sub(-1) == " " and cell .. pad or pad .. cell
-    end
-    lines[r] = table.concat(cells, "  "):gsub("%s+$", "")
-  end
-  return table.concat(lines, "\n")
-end
-
 local function format(pattern, value)
   return value ~= nil and pattern:format(value) or "-"
 end
 
--- columns: as report.table takes them.
+-- columns: as show/table.lua takes them.
 local function text_of(self, columns)
   local rows = { { "linear ", "N x K", "precision ", "kernel ", "alpha", "scale", "zero", "SQNR dB" } }
   for _, row in ipairs(self.rows) do
@@ -175,8 +116,8 @@ local function text_of(self, columns)
     }
   end
   return table.concat(self.notes, "\n")
-    .. "\n\n" .. report.table(rows, columns, { "precision ", "N x K", "zero", "scale", "kernel " })
-    .. "\n\n" .. report.table(attentions, columns, { "precision ", "heads x D", "of v", "scale of q k" })
+    .. "\n\n" .. text_table(rows, columns, { "precision ", "N x K", "zero", "scale", "kernel " })
+    .. "\n\n" .. text_table(attentions, columns, { "precision ", "heads x D", "of v", "scale of q k" })
 end
 
 function Report:__tostring()
