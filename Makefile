@@ -278,7 +278,7 @@ bench-tokenizers: $(LIB) build/peers/installed
 TEXTS := 20000
 differential: $(LIB) build/peers/installed
 	build/peers/bin/pip install --quiet sentencepiece protobuf
-	for script in differential differential_frame differential_shared differential_unigram; do \
+	for script in differential differential_pipeline differential_shared differential_unigram; do \
 	  PERIGEE_LIB="$(abspath $(LIB))" build/peers/bin/python spec/golden/tokenizer/$$script.py --texts $(TEXTS) || exit 1; done
 	PERIGEE_LIB="$(abspath $(LIB))" build/peers/bin/python spec/golden/tokenizer/differential_folders.py --folders 1000
 

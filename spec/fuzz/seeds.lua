@@ -45,7 +45,7 @@ local function image_input(t, text)
 end
 
 local SMALL = 40000 -- bytes of an image that is a seed
-for i, case in ipairs(cjson.decode((assert(json.text "spec/golden/tokenizer/frame.json")))) do
+for i, case in ipairs(cjson.decode((assert(json.text "spec/golden/tokenizer/pipeline.json")))) do
   local dir = files.folder { ["tokenizer.json"] = type(case.file) == "string" and case.file or cjson.encode(case.file) }
   local ok, t = pcall(tokenizer.load, dir)
   local bytes = ok and image_input(t, TEXTS[i % 2 + 1])

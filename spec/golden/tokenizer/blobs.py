@@ -1,4 +1,4 @@
-"""Writes the binary files of SentencePiece: precompiled charsmaps and models, in the formats that its library reads."""
+"""Writes the binary formats of SentencePiece: precompiled charsmaps and models."""
 import struct
 
 
@@ -9,9 +9,9 @@ def double_array(keys):
         node = root
         for byte in key:
             node = node.setdefault(byte, {})
-        node[0] = value  # as the child by a byte that no key has
+        node[0] = value  # as the child for byte 0, which no key has
     units, taken, bases, todo = {0: 0}, {0}, set(), [(root, 0, 0)]
-    single, top = 1, 1  # where to look for a place for one child, for more
+    single, top = 1, 1  # where the search for a place begins: for few children, for many
     while todo:
         node, at, unit = todo.pop()
         labels = sorted(node)

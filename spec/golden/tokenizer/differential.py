@@ -1,10 +1,10 @@
-"""Encodes generated texts with the `tokenizers` package and with ours and compares everything.
+"""Encodes generated texts with tokenizers and with Perigee's tokenizer, and compares the results.
 
     make && pip install tokenizers && python spec/golden/tokenizer/differential.py [--texts N] [--seed S]
 
 Each round draws a vocabulary, options, added tokens and 500 texts: words, marks in every order, decompositions, controls,
-ideographs, syllables, emoji, added tokens in all surroundings, long words, ill-formed bytes, snippets of ../shared/data; alone
-and in pairs, cut and whole. The first difference is printed, shortened while it stays one, and ends the run."""
+ideographs, syllables, emoji, added tokens in all surroundings, long words, ill-formed bytes, snippets of ../shared/data; single
+texts and pairs, with and without a limit. The run ends at the first difference, and prints the shortest texts that show it."""
 import argparse
 import glob
 import os
@@ -83,7 +83,7 @@ def text(rng, pieces, tokens):
 
 
 def added_tokens(rng, vocab, options):
-    """The special ones, and sometimes more with options of all kinds."""
+    """The special tokens, and sometimes more added tokens with random options."""
     out = [dict(content=c, normalized=False, special=True, single_word=False, lstrip=False, rstrip=False) for c in SPECIAL]
     seen, normal = set(SPECIAL), set()
     for _ in range(rng.choice([0, 0, 1, 3, 6])):
@@ -106,7 +106,7 @@ def added_tokens(rng, vocab, options):
 
 
 def small_vocabulary(rng):
-    """Many short pieces, so that most words are known and their parts show."""
+    """Special tokens and many short pieces, so that most words are known and have several pieces."""
     alphabet = [chr(rng.choice(rng.choice(CLASSES))) for _ in range(300)] + list(string.printable[:94])
     alphabet = [c for c in alphabet if c != "\0"]
     pieces = SPECIAL + alphabet + ["##" + c for c in alphabet]
@@ -136,7 +136,7 @@ def differ(reference, ours, a, b, limit):
 
 
 def shorten(reference, ours, a, b, limit):
-    """Cuts pieces out of the texts while they still differ."""
+    """Removes parts of the texts as long as the results still differ."""
     texts = [a, b]
     for size in (64, 16, 4, 1):
         for i in (0, 1):

@@ -1,4 +1,4 @@
-"""Folders of a tokenizer at random, by AutoTokenizer and by ours: prints what differs.
+"""Compares AutoTokenizer of transformers with Perigee on random folders of tokenizer files, and prints the differences.
 
     pip install transformers sentencepiece protobuf
     python spec/golden/tokenizer/differential_folders.py [--folders 500] [--seed 1] [--keep FOLDER]
@@ -74,7 +74,7 @@ class Maker:
         return self.r.choice(family.known if self.chance(0.75) else NEW)
 
     def named(self, family, stated):
-        """A special token as a file states one: a text, or an object."""
+        """A special token as a file gives it: a text or an object."""
         text = self.text(family)
         if self.chance(0.6):
             return text
@@ -136,7 +136,7 @@ class Maker:
         return m
 
     def tokenizer_json(self, family):
-        """What a tokenizer of this family saves, with changes."""
+        """The tokenizer.json that a tokenizer of this family saves, with random changes."""
         with tempfile.TemporaryDirectory() as folder:
             config = {k: v for k, v in self.config(family, False).items() if k not in ("tokenizer_class", "added_tokens_decoder")
                       and not k.endswith("_token") and not k.endswith("special_tokens")}
@@ -238,7 +238,7 @@ def difference(theirs, ours, cases):
 
 
 def golden(count):
-    """The first folders that transformers takes and whose files are small, and its answers to some of the cases."""
+    """The first `count` folders that transformers loads and whose files are small, and its answers to some of the cases."""
     seed, list_ = 0, []
     while len(list_) < count:
         seed += 1

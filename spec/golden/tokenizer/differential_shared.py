@@ -1,9 +1,10 @@
-"""WordPiece and byte pair encoding of ../shared beside the `tokenizers` package, from vocab.txt, or vocab.json and merges.txt.
+"""Compares Perigee with tokenizers on the WordPiece and byte pair encoding vocabularies of ../shared.
 
     make && pip install tokenizers && python spec/golden/tokenizer/differential_shared.py [--share N] [--texts N] [--seed S]
 
-BERT's vocabularies (uncased, cased, Chinese, multilingual), RoBERTa's and GPT-2's, and a small one of RobBERT, on every Nth text of
-the sets in ../shared/data (all of them by default), on generated texts, and on llama.cpp's vectors, whose ids are checked too."""
+The vocabularies are vocab.txt of BERT (uncased, cased, Chinese, multilingual), and vocab.json with merges.txt of RoBERTa, GPT-2 and a
+small RobBERT. The texts are every Nth text of the sets in ../shared/data (all of them by default), generated texts, and llama.cpp's
+test vectors, whose ids are checked too."""
 import argparse
 import csv
 import glob
@@ -63,7 +64,7 @@ def strings(value):
 
 
 def texts_of(path):
-    """The strings of a JSON file, the cells of a CSV, the lines of others."""
+    """The strings of a JSON file, the cells of a CSV file, the lines of another file."""
     data = read(path)
     if path.endswith(".json"):
         yield from strings(json.loads(data))

@@ -1,4 +1,4 @@
-"""Unigram beside the `tokenizers` package: every text of ../shared, and generated ones; and its parts by themselves.
+"""Compares Perigee's Unigram with tokenizers: on every text of ../shared, on generated texts, and part by part.
 
     make && pip install tokenizers sentencepiece protobuf && python spec/golden/tokenizer/differential_unigram.py [--texts N] [--seed S]
 
@@ -9,7 +9,7 @@
                XQuAD, TyDi QA, STS-B in 11 languages and PAN-X: ids, types, offsets in bytes and characters, decoded text
 3. clusters    a charsmap with every code point below U+10000 as its own image shows where the package's grapheme clusters end, as
                far as they matter: every code point in 20 surroundings, and random sequences of all classes
-The first difference is printed, and ends the run."""
+The run ends at the first difference, and prints it."""
 import argparse
 import base64
 import json
@@ -31,10 +31,10 @@ ALL = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 
 
 class Worker(Ours):
-    """Ours, asked for no more than is compared here, text by text as bytes."""
+    """Perigee's tokenizer with a shorter request, for the values that are compared here."""
 
     def encode(self, a, b=None, limit=None):
-        """Texts are bytes. Ids, types, offsets in bytes, in characters, dropped, decoded text."""
+        """Encodes bytes. Returns ids, types, offsets in bytes, offsets in characters, dropped tokens, decoded text."""
         self.p.stdin.write(b"%d %d %d\n" % (len(a), -1 if b is None else len(b), -1 if limit is None else limit) + a + (b or b""))
         self.p.stdin.flush()
         n, dropped, size = struct.unpack("<3i", self.read(12))
@@ -45,7 +45,7 @@ class Worker(Ours):
 
 
 class Package:
-    """The package's. One tokenizer for each limit: to set a limit copies all of it."""
+    """The tokenizer of tokenizers. It keeps one tokenizer for each limit, because setting a limit copies the whole tokenizer."""
 
     def __init__(self, make):
         self.make, self.limits = make, {}
@@ -60,7 +60,7 @@ class Package:
 
 
 def compare(t, worker, a, b=None, limit=None):
-    """None, or the two answers. Texts are bytes."""
+    """Encodes bytes by both. Returns None if the answers are equal, else both answers."""
     texts = [characters(x) for x in (a, b) if x is not None]
     strings, starts = ["".join(c for c, _ in x) for x in texts], []
     for x in texts:
@@ -107,7 +107,7 @@ CLASSES = "aé\u0301\u20d0\u200d\u200c\u0600\u06dd\u0903\u093f\u094d\u0915\u0937
 
 
 def own_image():
-    """The tokenizer of one word and one piece for each text whose charsmap maps every code point to itself."""
+    """A tokenizer.json without pre-tokenizer, whose charsmap maps every code point to itself."""
     blob = charsmap({chr(c): chr(c) for c in ALL if 0 < c < 0x10000})
     return {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "pre_tokenizer": None,
             "post_processor": None, "decoder": None,
@@ -160,7 +160,7 @@ def score_of(rng):
 
 
 def small(rng):
-    """A tokenizer.json of few pieces."""
+    """A random tokenizer.json with few pieces."""
     alphabet = [chr(rng.choice(rng.choice(differential.CLASSES))) for _ in range(rng.randint(20, 200))] + list("abc ▁▁▁")
     alphabet = [c for c in alphabet if c != "\0"]
     score = score_of(rng)

@@ -2,16 +2,16 @@
 
     pip install tokenizers && python spec/golden/tokenizer/golden.py
 
-It wants ../shared/data beside the repo for the shared vocabularies and texts; of these only digests are kept. A digest is FNV-1a
-over 32-bit words (spec/support/digest.lua): for each of some encodings, how many tokens, how many dropped, ids, types, offsets
-in bytes.
+It needs ../shared/data next to the repository, for the shared vocabularies and texts, of which it stores only digests. A digest is
+FNV-1a over 32-bit words (spec/support/digest.lua): for each encoding the number of tokens, the number of dropped tokens, ids,
+types, offsets in bytes.
 
 golden.json
-  own         for each of texts.json, with vocab.txt: ids under the first combination; digest of all four combinations
-  shared      for each shared vocabulary, the digest of all four combinations: of each of texts.json, of each of ../shared's texts
-  sources     which texts of ../shared, see shared_texts() here and in tokenizer_spec.lua
-  codepoints  for each combination and every code point c but surrogates: the text a c @@ c b, @@ being an added token that
-              takes white space and is found where no word goes on, with a vocabulary of all code points; one digest for 4096"""
+  own         for each text of texts.json, with vocab.txt: ids under the first combination; digest of all four combinations
+  shared      for each shared vocabulary: the digest of all four combinations for each text of texts.json and of ../shared
+  sources     the texts of ../shared that are used: shared_texts() here and in tokenizer_spec.lua
+  codepoints  for each combination and every code point c except surrogates, with a vocabulary of all code points: the encoding of
+              a c @@ c b, where @@ is an added token (single_word, lstrip, rstrip); one digest for 4096 code points"""
 import collections
 import json
 import os
@@ -64,7 +64,7 @@ def digests(pieces, cases):
 
 
 def small_vocabulary(cases):
-    """Special tokens, characters and frequent beginnings and ends of words of the texts; rare characters stay unknown."""
+    """Special tokens, and the frequent characters, beginnings and ends of words in the texts. Rare characters stay unknown."""
     starts, insides = collections.Counter(), collections.Counter()
     split = tokenizers.pre_tokenizers.BertPreTokenizer().pre_tokenize_str
     for o in COMBINATIONS.values():
@@ -86,7 +86,7 @@ def small_vocabulary(cases):
 
 
 def shared_texts():
-    """Every so many questions and contexts of a set in SQuAD's format; every so many lines of a file, each with the next one."""
+    """Every n-th question and context of a set in SQuAD's format; every n-th line of another file, paired with the next line."""
     cases = []
     for kind, path, step, *more in SOURCES:
         with open(os.path.join(SHARED, path), "rb") as f:

@@ -1,8 +1,8 @@
-"""Writes folders.json: folders of a checkpoint without tokenizer.json, and the reference library's answers by what stands in them.
+"""Writes folders.json: folders of a checkpoint without tokenizer.json, and the answers of transformers for them.
 
     pip install transformers sentencepiece protobuf && python spec/golden/tokenizer/golden_folders.py
 
-Vocabularies are small; a file "@NAME" is NAME of this folder."""
+The vocabularies are small. A file whose content is "@NAME" is a copy of the file NAME in this folder."""
 import json
 import os
 import tempfile

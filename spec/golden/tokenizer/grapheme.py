@@ -1,8 +1,8 @@
-"""Writes engine/tokenizer/grapheme_tables.c: the class of every code point for grapheme.h.
+"""Writes engine/tokenizer/grapheme_tables.c: the grapheme cluster class of every code point, for grapheme.h.
 
     pip install regex==2025.11.3 && python spec/golden/tokenizer/grapheme.py
 
-That version of `regex` carries Unicode 17, as the `tokenizers` package does: differential_unigram.py compares the clusters."""
+This version of regex has Unicode 17, as tokenizers does; differential_unigram.py compares the clusters."""
 import os
 
 import regex

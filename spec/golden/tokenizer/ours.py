@@ -1,4 +1,4 @@
-"""Our tokenizer, at the other end of two pipes (worker.lua), and what the package says of the same texts."""
+"""Perigee's tokenizer in another process, behind two pipes (worker.lua), and tokenizers for the same texts."""
 import os
 import shutil
 import struct
@@ -9,7 +9,7 @@ from reference import HERE, TOP, characters
 
 
 class Ours:
-    """files: contents by name, such as {"tokenizer.json": bytes}."""
+    """Perigee's tokenizer of a folder. files: contents by name, such as {"tokenizer.json": bytes}."""
 
     def __init__(self, files):
         self.folder = tempfile.mkdtemp()
@@ -32,11 +32,11 @@ class Ours:
 
     def read(self, count):
         data = self.p.stdout.read(count)
-        assert len(data) == count, "our tokenizer died"
+        assert len(data) == count, "the process of Perigee's tokenizer ended"
         return data
 
     def ask(self, line, data):
-        """A dict, or the message of an error."""
+        """Sends a request. Returns a dict, or the message of an error."""
         self.p.stdin.write(line.encode() + b"\n" + data)
         self.p.stdin.flush()
         n, dropped, size = struct.unpack("<3i", self.read(12))
@@ -51,7 +51,7 @@ class Ours:
                     whole=whole.decode(errors="replace"))
 
     def encode(self, a, b=None, limit=None, bare=False, truncate=0):
-        """Texts are bytes."""
+        """Encodes a text or a pair, given as bytes. bare: without special tokens. truncate: an index into STRATEGIES."""
         b_size = -1 if b is None else len(b)
         return self.ask(f"all {len(a)} {b_size} {-1 if limit is None else limit} {int(bare)} {truncate}", a + (b or b""))
 
@@ -61,7 +61,7 @@ class Ours:
 
 
 def sizes_of(data):
-    """Bytes as the package takes them, and where its characters begin."""
+    """The text that tokenizers is given for these bytes, and the byte at which each character begins."""
     pairs, at = characters(data), [0]
     for _, size in pairs:
         at.append(at[-1] + size)
@@ -72,7 +72,7 @@ STRATEGIES = ["longest_first", "only_first", "only_second"]
 
 
 def reference_of(t, a, b=None, limit=None, bare=False, truncate=0):
-    """What Ours.encode gives, by the package; a may be a list of words. None where the package has no answer."""
+    """The result of Ours.encode by tokenizers; a may be a list of words. None if tokenizers fails."""
     in_words = isinstance(a, list)
     first = [sizes_of(w) for w in a] if in_words else [sizes_of(a)]
     second = [sizes_of(b)] if b is not None else []
@@ -84,7 +84,7 @@ def reference_of(t, a, b=None, limit=None, bare=False, truncate=0):
         if limit is not None:
             t.enable_truncation(limit, strategy=STRATEGIES[truncate])
             e = t.encode(*texts, **args)
-    except BaseException as error:  # a truncation that it does not make, or a panic, which is no Exception
+    except BaseException as error:  # a truncation that tokenizers refuses, or a panic, which is not an Exception
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         return f"{type(error).__name__}: {error}"

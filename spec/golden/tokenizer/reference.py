@@ -1,6 +1,6 @@
-"""The reference tokenizer, WordPiece as BERT has it: what the other scripts here share. Ours is in ours.py.
+"""BERT's WordPiece by tokenizers, for the other scripts here. Perigee's tokenizer is in ours.py.
 
-An encoding is (ids, types, offsets in bytes, dropped)."""
+An encoding is (ids, types, offsets in bytes, number of dropped tokens)."""
 import os
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
@@ -12,7 +12,7 @@ SPECIAL = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
 
 
 def vocabulary(name):
-    """A shared vocabulary as its list of pieces: one a line, trailing white space cut, as the package reads it."""
+    """The list of pieces of a shared vocabulary: one a line, without trailing white space, as tokenizers reads it."""
     with open(os.path.join(SHARED, "tokenizers", name, "vocab.txt"), encoding="utf-8", newline="\n") as f:
         return [line.rstrip() for line in f.read().removesuffix("\n").split("\n")]
 
@@ -22,7 +22,7 @@ def normalizer(o):
 
 
 class Reference:
-    """The package's. vocab: piece to id. added: dicts of AddedToken's options, with `content`, in order."""
+    """WordPiece of tokenizers. vocab: ids by pieces. added: a list of dicts of AddedToken's arguments."""
 
     def __init__(self, vocab, options, added):
         o = options
@@ -39,7 +39,7 @@ class Reference:
         return [self.t.token_to_id(a["content"]) for a in added]
 
     def encode(self, a, b=None, max_tokens=None):
-        """Texts are lists of (character, its bytes), see characters()."""
+        """Encodes a text or a pair; a text is a list of (character, number of bytes), see characters()."""
         texts = ["".join(c for c, _ in a)] + ([] if b is None else ["".join(c for c, _ in b)])
         starts = []
         for text in [a] if b is None else [a, b]:
@@ -61,7 +61,7 @@ class Reference:
 
 
 def characters(data):
-    """Bytes as a list of (character, how many bytes it takes), an ill-formed byte being U+FFFD."""
+    """Bytes as a list of (character, number of bytes). A byte that is not part of UTF-8 becomes U+FFFD."""
     out, at = [], 0
     while at < len(data):
         for size in (1, 2, 3, 4):

@@ -1,10 +1,10 @@
-"""Asks the `tokenizers` package what it does with every code point and writes engine/tokenizer/unicode_tables.c.
+"""Writes engine/tokenizer/unicode_tables.c from what the Python package tokenizers does with every code point.
 
     pip install tokenizers && python spec/golden/tokenizer/tables.py
 
-The package's crates carry different versions of Unicode (its marks are older than its lower case), so the tables come from what
-it does, not from the Unicode character database. What its normalizers do not show, the class that orders combining marks, is
-found by letting it reorder pairs. The assertions are what the C code relies on.
+The Rust crates of tokenizers have different versions of Unicode (marks are older than lower case), so the tables are made from
+what tokenizers does and not from the Unicode character database. Its normalizers do not show the combining classes; these are
+found by letting NFD reorder pairs of marks. The C code relies on the assertions.
 """
 import functools
 import os
@@ -44,7 +44,7 @@ def only(answers, got):
 
 
 def class_flags():
-    """What whole-text answers tell: code points of a class of the package's regular expressions, digits, combining marks."""
+    """The flags that one text of all code points shows: classes of tokenizers' regular expressions, digits, combining marks."""
     everything = "".join(map(chr, CODES))
     flags = dict.fromkeys(CODES, 0)
 
@@ -67,7 +67,7 @@ def class_flags():
 
 
 def compositions(found):
-    """Pairs that NFC makes one character, of all primary composites but those of Hangul."""
+    """The pairs of characters that NFC composes, without those of Hangul."""
     pairs = {}
     for c, (_, _, parts) in found.items():
         if len(parts) < 2 or c in HANGUL or nfc("".join(map(chr, parts))) != chr(c):
@@ -79,7 +79,7 @@ def compositions(found):
 
 
 def properties(c):
-    """Flags, lower case (a difference) and decomposition of one code point."""
+    """Flags, lower case (as the difference of code points) and decomposition of one code point."""
     s = chr(c)
     pieces = tuple(word for word, _ in pre_tokenize("a" + s + "b"))
     cleaned = only({"a" + s + "b": 0, "ab": DROP, "a b": WHITE}, clean("a" + s + "b"))
@@ -104,7 +104,7 @@ def properties(c):
 
 
 def classes(found):
-    """The combining class of each code point that has one, as a rank: marks are put in the order of their ranks."""
+    """The combining class of each code point that has one, as a rank: NFD sorts marks by their ranks."""
 
     def compare(a, b):
         return 0 if a == b else -1 if nfd(b + a) == a + b else 1 if nfd(a + b) == b + a else 0

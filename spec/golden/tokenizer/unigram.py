@@ -2,7 +2,7 @@
 
     pip install tokenizers sentencepiece protobuf && python spec/golden/tokenizer/unigram.py [--train]
 
---train makes the first two files anew; training is not the same each time.
+--train makes the first two files anew; two trainings give different files.
 
 unigram.json         a tokenizer.json such as XLM-R has: 1,200 pieces trained on recipes/data and texts.json, all 256 byte pieces, a
                      charsmap of our own with the kinds of rules that nmt_nfkc has
@@ -48,7 +48,7 @@ def digest(words):
 
 
 def small_charsmap():
-    """Compatibility forms, composition, controls dropped and spaces made ' ': a few of each kind."""
+    """A mapping with some of each kind: compatibility forms, composition, dropped controls, spaces that become ' '."""
     mapping = {}
     ranges = [range(0xA0, 0x250), range(0x2000, 0x2100), range(0x2460, 0x2474), range(0x3300, 0x3320), range(0x3380, 0x33A0),
               range(0xFB00, 0xFB07), range(0xFF01, 0xFFA0), range(0x1100, 0x1113)]
@@ -101,13 +101,13 @@ def build(texts):
 
 
 def words_of(t, a, b=None, limit=None):
-    """What a digest is of."""
+    """The numbers that go into a digest, and the ids."""
     ids, types, offsets, dropped, text = encode(t, a, b, limit)
     return [len(ids), dropped, *ids, *types, *(x for o in offsets for x in o), *text], ids
 
 
 def shared_digests():
-    """For each model, one digest of all words of a file's texts."""
+    """For each model, one digest for each file of SOURCES."""
     out = {}
     for path, kind in MODELS:
         t = reference(os.path.join(SHARED, "tokenizers", path), kind)

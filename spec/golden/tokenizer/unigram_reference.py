@@ -1,5 +1,4 @@
-"""Unigram by the `tokenizers` and `transformers` packages, and the texts of ../shared: what unigram.py and
-differential_unigram.py share."""
+"""Unigram by tokenizers and transformers, and the texts of ../shared, for unigram.py and differential_unigram.py."""
 import glob
 import json
 import os
@@ -43,7 +42,7 @@ def byte_offsets(text):
 
 
 def encode(t, a, b=None, limit=None):
-    """Ids, types, offsets in bytes, how many tokens were dropped, and the text of the ids in bytes."""
+    """Returns ids, types, offsets in bytes, the number of dropped tokens, and the decoded text in bytes."""
     t.no_truncation()
     whole = e = t.encode(a, b)
     if limit is not None:
@@ -74,7 +73,7 @@ def texts_of(kind, path, step=1):
 
 
 def sources():
-    """Every file as (kind, path below ../shared/data, step)."""
+    """The files of SOURCES that exist, as (kind, path below ../shared/data, step)."""
     out = []
     for kind, pattern, step in SOURCES:
         for path in sorted(glob.glob(os.path.join(SHARED, pattern))):

@@ -1,9 +1,9 @@
-"""Makes frame.json in this folder: small made-up tokenizers of every component, and what the package gives for some texts.
+"""Makes pipeline.json in this folder: small random tokenizers with every component, and what tokenizers gives for some texts.
 
-    pip install tokenizers && python spec/golden/tokenizer/golden_frame.py
+    pip install tokenizers && python spec/golden/tokenizer/golden_pipeline.py
 
-frame.json is a list of { file = a tokenizer.json, cases = list of { a =, b =, limit =, bare =, words =, and what Ours.encode gives } }
-(see ours.py); frame_spec.lua compares with it."""
+pipeline.json is a list of { file = a tokenizer.json, cases = list of { a =, b =, limit =, bare =, words =, and the fields of
+Ours.encode's result } }; see ours.py. pipeline_spec.lua reads it."""
 import json
 import os
 import random
@@ -11,7 +11,7 @@ import random
 from tokenizers import Tokenizer
 
 import differential
-import differential_frame
+import differential_pipeline
 from ours import reference_of
 from reference import HERE
 
@@ -26,8 +26,8 @@ def main():
     out, kinds = [], set()
     for seed in range(1000):
         rng = random.Random(seed)
-        differential_frame.SAMPLE = WORDS
-        file, words = differential_frame.draw(rng, lambda r: well_formed(r, ["the", "##ing", "un", "a", "é"], ["Yes"]))
+        differential_pipeline.SAMPLE = WORDS
+        file, words = differential_pipeline.draw(rng, lambda r: well_formed(r, ["the", "##ing", "un", "a", "é"], ["Yes"]))
         text = json.dumps(file)
         here = set(part.split('"')[0] for part in text.split('"type": "')[1:])
         if len(text) > 12000 or (len(out) > 24 and here <= kinds):
@@ -45,7 +45,7 @@ def main():
         out.append(dict(file=file, cases=cases))
         if len(out) == TOKENIZERS:
             break
-    with open(os.path.join(HERE, "frame.json"), "w", encoding="ascii") as f:
+    with open(os.path.join(HERE, "pipeline.json"), "w", encoding="ascii") as f:
         f.write("[\n" + ",\n".join(json.dumps(x, separators=(",", ":")) for x in out) + "\n]\n")
     print(len(out), "tokenizers,", ", ".join(sorted(kinds)))
 

@@ -1,11 +1,11 @@
-"""Made-up tokenizers by the `tokenizers` package and by ours on generated texts: every component, alone and in sequences.
+"""Compares tokenizers and Perigee on random tokenizers with every component, alone and in sequences, and on generated texts.
 
-    make && pip install tokenizers && python spec/golden/tokenizer/differential_frame.py [--texts N] [--seed S] [--round N]
+    make && pip install tokenizers && python spec/golden/tokenizer/differential_pipeline.py [--texts N] [--seed S] [--round N]
 
-Each round draws a tokenizer.json (normalizers, pre-tokenizers, WordPiece, Unigram or byte pair encoding trained on the spot,
-post-processors, decoders, added tokens with options of all kinds) and 200 texts of differential.py's, alone, in pairs and as words,
-cut in all ways and whole. Compared are ids, types, offsets in bytes and characters, sequences, words, and decoded texts. The first
-difference is printed, shortened while it stays one, and ends the run."""
+Each round draws a tokenizer.json (normalizers, pre-tokenizers, a WordPiece, Unigram or byte pair encoding model trained for the
+round, post-processors, decoders, added tokens with random options) and 200 texts of differential.py: single texts, pairs and lists
+of words, with all ways to truncate and without a limit. It compares ids, types, offsets in bytes and in characters, sequences,
+words, and decoded texts. The run ends at the first difference, and prints the shortest texts that show it."""
 import argparse
 import base64
 import json
@@ -105,7 +105,7 @@ def text_of(name, type_id):
 
 
 def template(rng):
-    """Also with special tokens of several ids, texts in any order and more than once."""
+    """A random template: special tokens may have several ids, and texts may be in any order and occur twice."""
     two = rng.random() < 0.2
     tokens = {"[CLS]": {"id": "[CLS]", "ids": [1, 3] if two else [1], "tokens": ["[CLS]", "x"] if two else ["[CLS]"]},
               "[SEP]": {"id": "[SEP]", "ids": [2], "tokens": ["[SEP]"]}}
@@ -133,7 +133,7 @@ BYTE_CHARACTERS = [chr(c) for c in list(range(0x21, 0x7F)) + list(range(0xA1, 0x
 
 
 def words_of(t, texts):
-    """The words that the frame gives the model."""
+    """The words that the normalizer and the pre-tokenizer give to the model."""
     out = []
     for text in texts:
         s = t.normalizer.normalize_str(text) if t.normalizer else text
@@ -142,7 +142,7 @@ def words_of(t, texts):
 
 
 def bpe(rng, words):
-    """Merges of the most frequent pairs, as training makes them; some pieces are missing."""
+    """Byte pair encoding with merges of the most frequent pairs, as training makes them. Some pieces are left out."""
     prefix, suffix = rng.choice([("", ""), ("", ""), ("", ""), ("##", ""), ("", "</w>")])
     split = [[(prefix if i else "") + c + (suffix if i + 1 == len(w) else "") for i, c in enumerate(w)] for w in words if len(w) < 40]
     symbols = sorted({s for w in split for s in w})
@@ -213,7 +213,7 @@ def added_tokens(rng, words):
 
 
 def draw(rng, plain):
-    """A tokenizer.json, and the words that its model was made of."""
+    """A random tokenizer.json, and the words of which its model was made."""
     file = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
             "normalizer": sequence(rng, normalizer, "normalizers", 3), "pre_tokenizer": sequence(rng, pre_tokenizer, "pretokenizers", 3),
             "post_processor": post_processor(rng), "decoder": sequence(rng, decoder, "decoders", 3),

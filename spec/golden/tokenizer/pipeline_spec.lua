@@ -1,6 +1,6 @@
--- Tokenizers with every component give the answers of the tokenizers package in frame.json, which golden_frame.py made. Byte pair
--- encoding and WordPiece also give the ids of llama.cpp's vectors, if ../shared is there.
--- differential_frame.py finds the shortest text that differs.
+-- Tokenizers with every component give the answers of the tokenizers package in pipeline.json, which golden_pipeline.py made.
+-- Byte pair encoding and WordPiece also give the ids of llama.cpp's vectors, if ../shared is there.
+-- differential_pipeline.py finds the shortest text that differs.
 local json = require "perigee.base.json"
 local tokenizer = require "perigee.tokenizer"
 local files = require "spec.support.files"
@@ -11,7 +11,7 @@ local NULL = json.null
 -- The texts of the two JSON files are not decoded: a table would be encoded in another order.
 local function entries()
   local list = {}
-  for line in assert(json.text(FOLDER .. "frame.json")):gmatch "[^\n]+" do
+  for line in assert(json.text(FOLDER .. "pipeline.json")):gmatch "[^\n]+" do
     local text = line:match "^{.*}"
     if text then
       list[#list + 1] = { file = text:match '^{"file":(.*),"cases":', cases = json.decode(text).cases }
@@ -75,7 +75,7 @@ describe("The answers of tokenizers", function()
   local beside = python and it or skip "need Python's tokenizers (make bench-peers)"
   beside("of tokenizers and texts made up on the spot", function()
     local command = ("PERIGEE_LIB='%s' '%s' %s --texts 600 --round 20 --seed 7 2>&1"):format(os.getenv "PERIGEE_LIB", python,
-      "spec/golden/tokenizer/differential_frame.py")
+      "spec/golden/tokenizer/differential_pipeline.py")
     local said = assert(io.popen(command)):read "*a"
     assert.matches("600 texts, %d+ of which the package answers, all equal", said)
   end)
