@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Compares Perigee with sentence-transformers on random files beside the weights of spec/golden/tasks/sentence and cross.
+"""Compares Perigee with sentence-transformers on random companion files for the weights of spec/golden/tasks/sentence and cross.
 
   make differential-files             or differential.py [SEED] [COUNT] from the top folder, after make; COUNT folders (100), from SEED (1)
 
 Every folder has random keys and values in modules.json, the folders that it names, the sentence_*_config.json files, and
 config_sentence_transformers.json, tokenizer_config.json and config.json. Outcomes:
 
-  equal      both answer, to 1e-4, or both fail
+  equal      both answers agree to 1e-4, or both fail
   refused    Perigee fails and says that something is not supported; sentence-transformers answers
   DIFFERENT  anything else: the folder is kept and its path printed; the script ends with status 1
 
@@ -48,7 +48,7 @@ REFUSALS = ("not supported", "expected null", "is no key", "only encoders", "exp
 
 
 class Folder:
-    """A random folder. Its methods write files; `rng` decides."""
+    """A random folder. Its methods write random files."""
 
     def __init__(self, seed):
         self.rng, self.weights = random.Random(seed), np.random.default_rng(seed)
@@ -63,7 +63,7 @@ class Folder:
         make.write_json(f"{self.path}/{name}", value)
 
     def some(self, choices):
-        """Some of the keys, each with one of its values."""
+        """A random choice of the keys, each with one of its values."""
         return {k: self.rng.choice(v) for k, v in choices.items() if self.rng.random() < 0.3}
 
     def tensor(self, *shape):
@@ -178,7 +178,7 @@ def make_read(path):
 
 
 def reference(folder):
-    """What sentence-transformers answers: a list of vectors or of scores; an exception's text if it fails."""
+    """The answer of sentence-transformers, an array of vectors or scores; the text of the exception if it fails."""
     try:
         cls, given = CrossEncoder if folder.cross else SentenceTransformer, {}
         model = cls(folder.path, device="cpu", model_kwargs={"dtype": torch.float32})
@@ -193,7 +193,7 @@ def reference(folder):
 
 
 def brief(answer):
-    """A failure's text, or the shape and the first numbers."""
+    """An answer for the log: the text of a failure, or the shape and the first numbers."""
     return answer if isinstance(answer, str) else f"{np.shape(answer)} {np.array(answer).ravel()[:6].round(4).tolist()} ..."
 
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes spec/golden/companions: what sentence-transformers and peft make of the files beside a checkpoint's weights.
+"""Makes spec/golden/companions: the answers of sentence-transformers and peft for models with various companion files (the files
+next to a checkpoint's weights).
 
   make_companions.py        everything; make_companions.py keys: config_keys.json alone
 
@@ -55,7 +56,7 @@ def read(path):
 
 
 def folder_of(base, files, binary):
-    """A case's folder."""
+    """Writes a case's folder."""
     folder = tempfile.mkdtemp()
     shutil.copytree(f"{tasks.HERE}/{base}", folder, dirs_exist_ok=True)
     os.remove(f"{folder}/answers.json")
@@ -77,7 +78,7 @@ def add(name, base, files, binary, given, options, answer, limit, origin):
 
 
 def encode(name, files, texts=SHORT, binary=None, **options):
-    """Adds what SentenceTransformer.encode gives."""
+    """Adds a case with the answer of SentenceTransformer.encode."""
     folder = folder_of("sentence", files, binary or {})
     model = SentenceTransformer(folder, device="cpu", model_kwargs={"dtype": torch.float32})
     given = {}
@@ -89,7 +90,7 @@ def encode(name, files, texts=SHORT, binary=None, **options):
 
 
 def modules(*classes):
-    """modules.json of these classes after the Transformer."""
+    """The modules.json of a Transformer followed by modules of these classes."""
     names = ["Transformer", *classes]
     return [{"idx": i, "name": str(i), "path": f"{i}_{n}" if i else "", "type": f"sentence_transformers.models.{n}"} for i, n in
             enumerate(names)]
@@ -232,7 +233,7 @@ def zeroshot_cases():
 
 
 def adapt(name, base, cls, task=None, **given):
-    """Adds a LoRA adapter with random weights, and what the model with it answers: logits, or the mean of its hidden states."""
+    """Adds a case of a LoRA adapter with random weights. Its answer is the model's logits, or the mean of its hidden states."""
     torch.manual_seed(5)
     base_folder, folder = f"{tasks.HERE}/{base}", tempfile.mkdtemp()
     given = {"target_modules": ["query", "value"], "r": 3, "lora_alpha": 5, **given}
@@ -274,7 +275,7 @@ def adapter_cases():
 
 
 def config_keys():
-    """Writes config_keys.json: the fields of the configuration classes, and what their models read of a configuration."""
+    """Writes config_keys.json: the fields of the configuration classes, and the keys that their models read."""
     keys = set()
     for name in ("Bert", "DistilBert", "Roberta", "XLMRoberta", "Camembert", "MPNet", "Electra"):
         config = getattr(transformers, f"{name}Config")

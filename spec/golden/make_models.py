@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Makes spec/golden's checkpoints and the values that the reference library computes from them.
+"""Makes spec/golden's checkpoints, and the values that transformers computes from them.
 
   make_models.py small          checkpoints/NAME/ (random weights, fixed seeds) with values.safetensors
   make_models.py heads          checkpoints/NAME/ of every architecture, all of its heads in one file, with values.safetensors
   make_models.py mpnet FOLDER   mpnet/ from all-mpnet-base-v2 in FOLDER: texts.json, values.safetensors
   make_models.py demo FOLDER    minilm/ from the demo checkpoint in FOLDER (all-MiniLM-L6-v2): texts.json, values.safetensors
 
-pip install torch==2.15.0 transformers==5.24.0 tokenizers safetensors==0.8.0 numpy. All in float32 with eager attention, so another
-version or CPU changes last bits only, which the specs' tolerance covers: do not check in values that moved by no more than that.
+pip install torch==2.15.0 transformers==5.24.0 tokenizers safetensors==0.8.0 numpy. Everything is computed in float32 with eager
+attention. Another version or CPU changes only the last bits, which the specs' tolerance covers: do not check in such changes.
 
 values.safetensors, for sequence i (from 0): i/ids, i/types I32 [T]; i/rows I32: the rows that are kept; i/embedding and i/layer.j F32
 [rows][H]; i/pooled.MODE F32 [H] (mean, first, max, mean_sqrt, last); i/pooler F32 [H]; i/logits F32 [labels]. Sequences run as one
-padded batch with its attention mask, as a user of the reference library would. i/int8.MODE F32 [rows][H] (static, dynamic): the last
-hidden states with INT8 linears as simulate.py makes them of the formulas, calibrated on these sequences, alpha 0.5. Of `heads`:
+padded batch with its attention mask, as users of transformers run them. i/int8.MODE F32 [rows][H] (static, dynamic): the last
+hidden states with the INT8 linears of simulate.py, calibrated on these sequences, alpha 0.5. With `heads`:
 i/classify F32 [labels], i/qa F32 [rows][2], i/ner F32 [rows][labels], and i/fill_mask F32 [marks][vocabulary] of the tokens
 i/marks I32.
 """
@@ -56,8 +56,8 @@ SMALL = {
     "distilbert": dict(kind="distilbert", h=32, a=4, i=70, l=3, act="gelu", types=1, dtype="F16", texts=True, labels=2),
     "xlmr": dict(kind="xlm-roberta", h=36, a=3, i=80, l=2, act="gelu", types=1, dtype="F32", labels=3, positions=40, lengths=[1, 38, 9, 2]),
 }
-# The checkpoints of `heads`: the reference library's classes are CLASS + one of ENDS. pad: id of the padding token, which one of the
-# sequences has inside, where the reference counts positions from it. tied: whether the decoder is the table of words.
+# The checkpoints of `heads`; the classes of transformers are kind + one of ENDS. pad: the id of the padding token, if transformers
+# counts positions from it; one of the sequences then has this token inside. tied: whether the decoder is the table of words.
 HEADS = {
     "bert-heads": dict(kind="Bert", h=30, a=3, i=44, l=2, act="quick_gelu", types=2, dtype="F16"),
     "distilbert-heads": dict(kind="DistilBert", h=28, a=2, i=50, l=1, act="silu", types=1, dtype="F32", tied=False),
@@ -73,7 +73,7 @@ BARE = ("bert.", "distilbert.", "roberta.", "classifier", "pre_classifier")
 
 
 def random_weights(rng, model, spec):
-    """Weights with spread enough that every layer does something: gain 1.5, LayerNorms and biases that are not trivial."""
+    """Random weights that are large enough for every layer to have an effect: gain 1.5, random LayerNorms and biases."""
     state = {}
     for name, p in model.state_dict().items():
         if "position_ids" in name or "token_type_ids" in name:
@@ -104,7 +104,7 @@ def random_weights(rng, model, spec):
 
 
 def store(folder, state, spec):
-    """The checkpoint's files, with the names and the data type that `spec` asks for."""
+    """Writes a checkpoint's files, with the names and the data type of `spec`."""
     names = {}
     for name, w in state.items():
         if not name.startswith(BARE):
@@ -136,13 +136,13 @@ def write_json(path, value):
 
 
 def pooled(h):
-    """What sentence-transformers' pooling modes are, on the hidden states of one sequence."""
+    """The results of sentence-transformers' pooling modes for the hidden states of one sequence."""
     n = torch.tensor(float(len(h)))
     return {"first": h[0], "mean": h.sum(0) / n, "max": h.max(0).values, "mean_sqrt": h.sum(0) / n.sqrt(), "last": h[-1]}
 
 
 def inputs(model, sequences):
-    """What the model takes for a batch of (ids, types), padded."""
+    """The model's arguments for a padded batch of (ids, types)."""
     longest = max(len(ids) for ids, _ in sequences)
     pad = lambda v, by=0: torch.tensor([list(x) + [by] * (longest - len(x)) for x in v])
     given = {"input_ids": pad([s[0] for s in sequences], model.config.pad_token_id),
@@ -153,7 +153,7 @@ def inputs(model, sequences):
 
 
 def values(model, sequences, rows, int8=False):
-    """sequences: (ids, types); rows: a function of the length, the rows to keep."""
+    """The values of sequences, a list of (ids, types). rows: a function from a sequence's length to the rows that are kept."""
     with torch.no_grad():
         out = model(**inputs(model, sequences), output_hidden_states=True)
     alone = lambda i: model(**inputs(model, [sequences[i]]), output_hidden_states=True)
@@ -177,7 +177,7 @@ def values(model, sequences, rows, int8=False):
 
 
 def make(name, spec, vocabulary, labels):
-    """The reference library's model, not yet with its weights."""
+    """The model of transformers, before its weights are set."""
     sizes = dict(vocab_size=vocabulary, max_position_embeddings=spec.get("positions", 64), id2label=labels,
                  label2id={v: k for k, v in labels.items()}, attn_implementation="eager",
                  problem_type="regression" if name == "regression" else None)
@@ -243,7 +243,7 @@ def small():
 
 
 def of_heads(spec, vocabulary, end):
-    """The reference library's model of an architecture with one of its heads, not yet with its weights."""
+    """The model of transformers for an architecture with one of its heads, before its weights are set."""
     labels = {i: f"LABEL_{i}" for i in range(2 if end == "ForQuestionAnswering" else 3)}
     sizes = dict(vocab_size=vocabulary, max_position_embeddings=spec.get("positions", 64), id2label=labels,
                  label2id={v: k for k, v in labels.items()}, attn_implementation="eager", pad_token_id=spec.get("pad", 0),
@@ -259,7 +259,7 @@ def of_heads(spec, vocabulary, end):
 
 
 def decoders(model):
-    """Names of what is the table of words, or another tensor, under a second name."""
+    """The names of parameters that are the same tensor as an earlier parameter, such as a tied decoder."""
     first = {}
     return [n for n, p in model.state_dict(keep_vars=True).items() if first.setdefault(id(p), n) != n]
 

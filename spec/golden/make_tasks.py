@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Makes spec/golden/tasks: small checkpoints with heads (random weights, fixed seeds), and what the reference library's pipelines answer.
+"""Makes spec/golden/tasks: small checkpoints with heads (random weights, fixed seeds), and the answers of transformers' pipelines.
 
-  make_tasks.py        tasks/NAME/ and tasks/NAME/answers.json for nli, cross, qa, ner, mlm, sentence; of other tokenizers than
-                       WordPiece for roberta-qa, roberta-ner, roberta-mlm (byte-level BPE), xlmr-qa, xlmr-ner, xlmr-mlm (Unigram)
+  make_tasks.py        tasks/NAME/ and tasks/NAME/answers.json for nli, cross, qa, ner, mlm, sentence (WordPiece), roberta-qa,
+                       roberta-ner, roberta-mlm (byte-level BPE), xlmr-qa, xlmr-ner, xlmr-mlm (Unigram)
 
 pip install torch==2.15.0 transformers==5.24.0 sentence-transformers==6.2.0 tokenizers safetensors numpy. answers.json is a list of
-{ "given": what the task is given, "options": options as Perigee calls them, "answer": as the reference gives it, "from": what gave it }.
+{ "given": the task's input, "options": with Perigee's names, "answer": in the library's form, "from": what gave the answer }.
 
 transformers 5 has no question-answering pipeline any more. `answer_question` below does what the documentation of version 4
 describes: windows by the tokenizer's own stride, a softmax over the context's tokens and [CLS] in each window, the product of the
-two probabilities, spans of at most so many tokens, word boundaries on request, and the least product for [CLS] as "no answer".
-A context without words has the answer "" with the score 0. Answers that are the same stretch of the context count once, with the best score; a word that a window cuts is whole all the same.
+two probabilities, spans of a maximum number of tokens, word boundaries on request, and the minimum product for [CLS] as "no answer".
+A context without words has the answer "" with the score 0. Equal spans of the context count once, with the maximum score. A word
+that a window cuts is used as a whole.
 """
 import json, os, shutil, sys, warnings
 
@@ -36,7 +37,7 @@ LONG = TEXTS[-1]
 
 
 def checkpoint(name, seed, cls, labels=None, gain=4.0, extra=None):
-    """The checkpoint's folder, and the reference library's model."""
+    """Writes a checkpoint. Returns its folder and the model of transformers."""
     folder = f"{HERE}/{name}"
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
@@ -67,7 +68,7 @@ def checkpoint(name, seed, cls, labels=None, gain=4.0, extra=None):
 
 
 def other_tokenizer(kind):
-    """A small tokenizer of the form that RoBERTa's (trained on the texts) or XLM-R's has (of the texts' words and letters)."""
+    """A small tokenizer in the form of RoBERTa's (trained on the texts) or XLM-R's (made of the texts' words and letters)."""
     special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     texts = TEXTS + [" ".join(w for w in make.WORDS if w.isalpha())] * 3
     if kind == "roberta":
@@ -92,7 +93,7 @@ def other_tokenizer(kind):
 
 
 def other_checkpoint(kind, name, seed, end, labels=None, gain=4.0):
-    """The same as checkpoint, of RoBERTa or XLM-R."""
+    """Like checkpoint, for RoBERTa or XLM-R."""
     folder = f"{HERE}/{name}"
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
@@ -120,7 +121,7 @@ def other_checkpoint(kind, name, seed, end, labels=None, gain=4.0):
 
 
 def plain(value):
-    """Numbers of numpy as Python's, and of no more digits than float32 has."""
+    """The value with numpy's numbers as Python's, rounded to nine digits, which is enough for float32."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

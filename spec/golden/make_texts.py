@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Makes the texts of recipes/data from three public sets: make_texts.py DATA
 
-DATA holds the folders banking77, clinc150 and wnut17 as their authors publish them (recipes/data/README.md says where). Python 3.8 or newer, nothing else.
-Same input, same bytes. Calibration comes from training sets (and wnut17), evaluation from test sets: no text is in both.
+DATA has the folders banking77, clinc150 and wnut17 as their authors publish them (recipes/data/README.md says where). Needs only
+Python 3.8 or newer. Equal inputs give equal bytes. Texts for calibration are from training sets (and wnut17), texts for evaluation
+from test sets, so no text is in both.
 """
 import csv, json, os, random, re, sys
 
 DATA = sys.argv[1]
 OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../recipes/data")
-# What is no running text, and what a reader of a demo need not meet.
+# Texts that match are left out: they are not running text, or unpleasant in a demo.
 UNWANTED = re.compile(r"""https?:|[@&\[\]*~_\\/$^]|[^\x00-\x7f]|\b(?:rap(?:e|ed|ist)|racis\w*|nazi\w*|kill\w*|murder\w*|suicid\w*|terror\w*|dead|death|drugs?|
   guns?|bomb\w*|attack\w*|hack\w*|exploit\w*|payload\w*|vot(?:e|es|ed|ing)|election\w*|politic\w*|president\w*|trump\w*|clinton\w*|bully|bullied)\b""", re.I | re.X)
 QUESTIONS = slice(322, 700)  # the part of wnut17's test set that comes from question-and-answer sites
@@ -28,7 +29,7 @@ def banking(name):
 
 
 def wnut():
-    """Its texts are lists of tokens; the spaces before punctuation and inside contractions go."""
+    """The texts of wnut17, which are lists of tokens. Removes the spaces before punctuation and inside contractions."""
     with read("wnut17", "emerging.test.annotated") as f:
         blocks = re.split(r"\n\s*\n", f.read().replace("\r", ""))[QUESTIONS]
     texts = []
@@ -44,7 +45,7 @@ def wnut():
 
 
 def paragraphs(rng, pool, count, low, high):
-    """`count` texts of low to high words, each made of neighbours in one pool of sentences."""
+    """Makes `count` texts of `low` to `high` words, each of consecutive sentences of one group of the pool."""
     made = []
     for _ in range(count):
         group, want, text = rng.choice(pool), rng.randint(low, high), []

@@ -1,10 +1,10 @@
-"""Writes metrics.json: what public implementations make of answers and references, for evaluate_spec.lua.
+"""Writes metrics.json: the scores that public implementations give to answers, for evaluate_spec.lua.
 
     pip install scipy scikit-learn seqeval torchmetrics pytrec-eval-terrier && python spec/golden/metrics.py
 
 Correlations by scipy; accuracy, F1, Matthews, average precision by scikit-learn, with sample weights too; entities by seqeval; exact match and F1 of
-answers by torchmetrics (SQuAD 1.1); rankings by pytrec_eval, which runs trec_eval. MLQA's rules have no package: their words are
-written by the rules with Python's own tables of Unicode."""
+answers by torchmetrics (SQuAD 1.1); rankings by pytrec_eval, which runs trec_eval. No package has MLQA's rules; this
+script implements them with Python's own tables of Unicode."""
 import json
 import os
 import random

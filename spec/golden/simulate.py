@@ -1,4 +1,4 @@
-"""Simulates INT8 linears in the reference library, from the formulas alone: an independent word on what quantization has to compute.
+"""Simulates INT8 linears in transformers from the formulas, as an independent check of what quantization computes.
 
 Weights: symmetric, one scale a row, absmax / 127. Activations: static asymmetric u8 with scale and zero point from the range of the
 smoothed input over all sequences, or symmetric per token. SmoothQuant's factors from the largest magnitudes of input and weights,
