@@ -3,17 +3,16 @@
 -- Each key is obeyed (here, or by adapter.lua), or matters only for training, or is an error.
 local json = require "perigee.base.json"
 local read = require "perigee.tokenizer.read"
+local set = require "perigee.base.set"
 local weight_files = require "perigee.checkpoint.weight_files"
 local fail, given, join = read.fail, read.given, read.join
 
 -- Keys that are obeyed below, and those that decide which tensors an adapter has, or how it was trained.
-local KNOWN = {}
-for key in ([[peft_type base_model_name_or_path r lora_alpha use_rslora use_dora rank_pattern alpha_pattern init_lora_weights bias
-  lora_bias modules_to_save target_modules exclude_modules layers_to_transform layers_pattern fan_in_fan_out task_type
+local KNOWN = set [[
+  peft_type base_model_name_or_path r lora_alpha use_rslora use_dora rank_pattern alpha_pattern init_lora_weights bias lora_bias
+  modules_to_save target_modules exclude_modules layers_to_transform layers_pattern fan_in_fan_out task_type
   auto_mapping revision peft_version inference_mode lora_dropout loftq_config eva_config corda_config lora_ga_config
-  velora_config runtime_config megatron_core qalora_group_size base_model_class parent_library]]):gmatch "%S+" do
-  KNOWN[key] = true
-end
+  velora_config runtime_config megatron_core qalora_group_size base_model_class parent_library]]
 
 -- Values of init_lora_weights that change only the adapter. With other values, peft also changes the base model's weights.
 local BEGINNINGS = { gaussian = true, eva = true }

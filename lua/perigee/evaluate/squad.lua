@@ -3,19 +3,12 @@
 -- case, no ASCII punctuation, no articles a, an, the. With a language the rules are those of MLQA (Lewis et al. 2020): no Unicode
 -- punctuation, no articles of that language, and in Chinese each ideograph is a word.
 local pgee = require "perigee.ffi"
+local set = require "perigee.base.set"
 local bit = require "bit"
 local utf8 = require "perigee.base.utf8"
 local C = pgee.C
 
 local squad = {}
-
-local function set(words)
-  local known = {}
-  for word in words:gmatch "%S+" do
-    known[word] = true
-  end
-  return known
-end
 
 local ENGLISH = set "a an the"
 

@@ -1,16 +1,9 @@
 --- The keys of a tokenizer.json: those of the file, and those of each component by its type. A key that is not in these tables
 -- has no effect here or in tokenizers, and is put on the list of ignored keys. The modules that read a key check its value.
 local read = require "perigee.tokenizer.read"
+local set = require "perigee.base.set"
 
 local M = {}
-
-local function set(text)
-  local keys = {}
-  for key in text:gmatch "%S+" do
-    keys[key] = true
-  end
-  return keys
-end
 
 local FILE = set "version truncation padding added_tokens normalizer pre_tokenizer post_processor decoder model"
 local TRUNCATION = set "direction max_length strategy stride"

@@ -6,6 +6,7 @@ This version of regex has Unicode 17, as tokenizers does; differential_unigram.p
 import os
 
 import regex
+from c_array import c_array
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "..", "..", "..", "engine", "tokenizer", "grapheme_tables.c")
@@ -17,17 +18,6 @@ CLASSES = [("CONTROL", r"\p{GCB=Control}"), ("CR", r"\r"), ("LF", r"\n"), ("REGI
            ("EXTEND", r"[\p{GCB=Extend}&&\p{InCB=Extend}]"), ("LOOSE", r"\p{GCB=Extend}"), ("CONSONANT", r"\p{InCB=Consonant}"),
            ("PICTOGRAPH", r"\p{Extended_Pictographic}")]
 ORDER = ("PLAIN CONTROL CR LF PICTOGRAPH CONSONANT REGIONAL PREPEND L V T LV LVT SPACING EXTEND LINKER LOOSE ZWJ").split()
-
-
-def numbers(name, values, width=130):
-    lines, line = [], ""
-    for v in values:
-        item = f"{v},"
-        if len(line) + len(item) > width:
-            lines.append(line)
-            line = ""
-        line += item
-    return f"const uint8_t {name}[] = {{\n" + "\n".join(lines + [line.rstrip(",")]) + "\n};\n"
 
 
 def main():
@@ -49,8 +39,8 @@ def main():
                   '#include "grapheme.h"\n\n/* clang-format off */\n')
         out.write(f"_Static_assert(GRAPHEME_BITS == {BITS} && GRAPHEME_ZWJ == {len(ORDER) - 1}, "
                   '"grapheme.h and the tables differ");\n')
-        out.write(numbers("grapheme_first", first))
-        out.write(numbers("grapheme_second", [v for b in blocks for v in b]))
+        out.write(c_array("grapheme_first", "uint8_t", first))
+        out.write(c_array("grapheme_second", "uint8_t", [v for b in blocks for v in b]))
 
 
 if __name__ == "__main__":

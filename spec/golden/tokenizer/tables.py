@@ -10,6 +10,7 @@ import functools
 import os
 
 import tokenizers
+from c_array import c_array
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -139,17 +140,6 @@ def check(found, rank):
         assert found[c][2] == jamo
 
 
-def numbers(name, ctype, values, width=130):
-    lines, line = [], ""
-    for v in values:
-        item = f"{v},"
-        if len(line) + len(item) > width:
-            lines.append(line)
-            line = ""
-        line += item
-    return f"const {ctype} {name}[] = {{\n" + "\n".join(lines + [line.rstrip(",")]) + "\n};\n"
-
-
 def two_stages(values):
     def split(bits):
         blocks = {}
@@ -187,12 +177,12 @@ def main():
                   f"From tokenizers {tokenizers.__version__}. */\n")
         out.write('#include "unicode.h"\n\n/* clang-format off */\n')
         out.write(f"_Static_assert(UNICODE_BITS == {bits}, \"unicode.h and the tables differ\");\n")
-        out.write(numbers("unicode_first", "uint8_t", first))
-        out.write(numbers("unicode_second", "uint16_t", second))
-        out.write(numbers("unicode_records", "unicode_record", ["{%d,%d,%d,%d,%d}" % r for r in records]))
-        out.write(numbers("unicode_parts", "uint32_t", pool))
+        out.write(c_array("unicode_first", "uint8_t", first))
+        out.write(c_array("unicode_second", "uint16_t", second))
+        out.write(c_array("unicode_records", "unicode_record", ["{%d,%d,%d,%d,%d}" % r for r in records]))
+        out.write(c_array("unicode_parts", "uint32_t", pool))
         for name, ctype, rows in ("compat", "unicode_decomposition", compat), ("pair", "unicode_pair", pairs):
-            out.write(numbers("unicode_" + name + "s" * (name == "pair"), ctype, ["{%d,%d,%d}" % r for r in rows]))
+            out.write(c_array("unicode_" + name + "s" * (name == "pair"), ctype, ["{%d,%d,%d}" % r for r in rows]))
             out.write(f"const int unicode_{name}_count = {len(rows)};\n")
     print(f"{len(first)} + {len(second)} entries of {bits} bits, {len(records)} records, {len(pool)} parts, "
           f"{os.path.getsize(OUT)} bytes of text")

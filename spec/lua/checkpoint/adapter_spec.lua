@@ -1,4 +1,4 @@
--- Adapters (perigee.checkpoint.adapter): what they refuse, where their base model is. Their answers are in
+-- Adapters (perigee.checkpoint.adapter): which files are refused, and where the base model is. Their answers are in
 -- spec/golden/companions_spec.lua.
 local cjson = require "cjson"
 local checkpoint = require "perigee.checkpoint"

@@ -6,7 +6,7 @@ local models = require "spec.support.models"
 
 local BERT = '{"model_type": "bert"}'
 
--- A safetensors file of U8 vectors of one element, whose values are their numbers in the list of names.
+-- A safetensors file with a U8 vector of one element for each name. The value is the index of the name in the list.
 local function weights(names)
   local list = {}
   for i, name in ipairs(names) do
@@ -15,7 +15,7 @@ local function weights(names)
   return files.pack(list)
 end
 
--- Opens a folder with these files; config.json says model_type bert unless given.
+-- Opens a folder with these files. The default config.json has the model_type bert.
 local function open(contents)
   contents["config.json"] = contents["config.json"] or '{"model_type": "bert"}'
   contents["model.safetensors"] = contents["model.safetensors"] or weights { "a" }
@@ -23,7 +23,7 @@ local function open(contents)
   return checkpoint.open(dir), dir
 end
 
--- The message with which opening fails, with the folder's path as DIR.
+-- The error of opening a folder with these files. DIR replaces the folder's path.
 local function refused(contents)
   local dir = files.folder(contents)
   local ok, message = pcall(checkpoint.open, dir)
@@ -98,7 +98,7 @@ describe("perigee.checkpoint", function()
       end
     end)
 
-    it("nothing in the place of a file, but says what it is", function()
+    it("files of another kind, and names the kind and what to do", function()
       local pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daa"
         .. "aa5e2ca24d17e239\nsize 12345\n"
       for bytes, what in pairs {
@@ -188,7 +188,7 @@ describe("perigee.checkpoint", function()
       assert.is_nil(c:tensor "embeddings.position_ids")
     end)
 
-    it("and says which nobody asked for", function()
+    it("and lists the tensors that were never asked for", function()
       local c = open { ["model.safetensors"] = weights { "bert.a", "b", "bert.n.gamma" } }
       c:tensor "a"
       assert.same({ "b", "bert.n.gamma" }, c:unused())
@@ -274,7 +274,7 @@ describe("perigee.checkpoint", function()
       return open(contents):limit()
     end
 
-    -- spec/golden/make_companions.py has the same from sentence-transformers.
+    -- spec/golden/make_companions.py has the same cases with the answers of sentence-transformers.
     it("as sentence-transformers has it: max_seq_length goes before the smallest of the others", function()
       assert.equal(512, limit("512", "512", nil))
       assert.equal(256, limit("512", "512", "256"))
@@ -292,7 +292,7 @@ describe("perigee.checkpoint", function()
       assert.equal(31, limit("64", "40", nil, own '{"processor_kwargs": {"model_max_length": 31}, "max_seq_length": 60}'))
     end)
 
-    it("from the file under any of its names, the first that is not empty, and only beside modules.json", function()
+    it("from the first file of these names that is not empty, and only if there is a modules.json", function()
       for _, name in ipairs { "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet" } do
         assert.equal(60, limit("64", "40", nil, {
           ["sentence_" .. name .. "_config.json"] = '{"max_seq_length": 60}', ["sentence_bert_config.json"] = "{}",
@@ -424,7 +424,7 @@ describe("perigee.checkpoint", function()
       assert.same({ modes = { "mean" }, normalize = true }, pooling(CHAIN, '{"pooling_mode_mean_tokens": false}'))
     end)
 
-    it("of a model made to write text as its last token, and none of a CrossEncoder", function()
+    it("as the last token for a model that generates text, and an error for a CrossEncoder", function()
       local function alone(config, more)
         local contents = { ["config.json"] = config }
         for name, bytes in pairs(more or {}) do

@@ -76,7 +76,7 @@ describe("config", function()
       .. "custom_pipelines of config.json: code of the checkpoint's own is not run", tostring(ignored))
   end)
 
-  it("has the reference library's defaults", function()
+  it("has the defaults of transformers", function()
     local config = values {
       layer_norm_eps = "MISSING", hidden_act = "MISSING", type_vocab_size = json.null, is_decoder = json.null,
     }
@@ -84,7 +84,7 @@ describe("config", function()
     assert.are.same({ 1e-12, "gelu", 2 }, { config.layer_norm_eps, config.hidden_act, config.type_vocab_size })
   end)
 
-  -- What the reference library's config classes are without arguments.
+  -- The values of transformers' config classes without arguments.
   for model_type, want in pairs {
     bert = { 768, 12, 12, 3072, 30522, 512 }, distilbert = { 768, 12, 6, 3072, 30522, 512 },
     roberta = { 768, 12, 12, 3072, 50265, 510 }, camembert = { 768, 12, 12, 3072, 30522, 510 },
@@ -143,7 +143,7 @@ describe("config", function()
     assert.has_error(function() head { problem_type = "x" } end)
   end)
 
-  it("names labels by numbers, and by none where num_labels is another number, as the reference library does", function()
+  it("names labels by numbers if num_labels differs from the number of names, as transformers does", function()
     assert.are.same({ "0", "1" }, head({ id2label = { ["0"] = 0, ["1"] = 1 } }).labels)
     assert.are.same({ "a", "b" }, head({ id2label = { ["0"] = "a", ["1"] = "b" }, num_labels = 2 }).labels)
     assert.are.same({ "LABEL_0", "LABEL_1", "LABEL_2" }, head({ id2label = { ["0"] = "a", ["1"] = "b" }, num_labels = 3 }).labels)

@@ -1,4 +1,4 @@
--- Definitions: which models are known, how others are made known, and what config.json and the weights may say to them.
+-- Definitions: which models are known, how others are registered, and which config.json and weights they accept.
 local attention = require "perigee.graph.passes.attention"
 local definitions = require "perigee.checkpoint.definitions"
 local failure = require "spec.support.failure"
@@ -13,14 +13,14 @@ local perigee = require "perigee"
 local safetensors = require "perigee.safetensors"
 local Weights = require "perigee.checkpoint.weights"
 
--- A checkpoint of the repo with something in its config.json replaced.
+-- A checkpoint of the repository with some values of its config.json replaced.
 local function reconfigured(name, from, to)
   local config, count = models.read(models.path(name) .. "/config.json"):gsub(from, to)
   assert.equal(1, count)
   return models.variant(models.path(name), { ["config.json"] = config })
 end
 
--- A checkpoint of the repo whose tensors f has changed: a table of them by name.
+-- A checkpoint of the repository with other tensors. f changes the table of its tensors by name.
 local function rewritten(name, f)
   local file, tensors = safetensors.open(models.path(name) .. "/model.safetensors"), {}
   for _, key in ipairs(file:names()) do
@@ -76,7 +76,7 @@ describe("register_model", function()
     refuses('prefix of "mine" is 1, expected a string', "mine", { check = print, encoder = print, prefix = 1 })
   end)
 
-  -- A BERT in which some functions are others, loaded as "mine"; what goes wrong when `use` has it.
+  -- The error of use(model), where model is a BERT loaded as "mine" with some functions of its definition replaced.
   local function breaks(message, changes, use)
     local definition = { prefix = "bert" }
     for name, value in pairs(require "perigee.graph.models.bert") do
@@ -87,7 +87,7 @@ describe("register_model", function()
     assert.matches(message, failure(function() use(perigee.load(folder)) end), 1, true)
   end
 
-  it("takes no definition at its word: what its functions leave and return is checked", function()
+  it("checks what the functions of a definition return and which fields they set", function()
     local bert = require "perigee.graph.models.bert"
     local given = { ids = { 1, 2, 3 } }
     local function hidden(model) model:hidden(given) end
@@ -216,7 +216,7 @@ describe("hidden_act", function()
     other:release()
   end
 
-  it("goes by every name that the reference has for a function", function()
+  it("is known by every name that transformers has for it", function()
     same("gelu", "hidden_act", "gelu", "gelu_python")
     for _, new in ipairs { "gelu_new", "gelu_fast", "gelu_python_tanh", "gelu_accurate" } do
       same("gelu-tanh", "hidden_act", "gelu_pytorch_tanh", new)
@@ -263,7 +263,7 @@ describe("the decoder", function()
     end)))
     assert.equal("lm_head.decoder.weight", own.weight.name)
     assert.equal("lm_head.decoder.bias", own.bias.name)
-    -- A decoder that is not tied is saved with two biases, of which the reference adds its own; the other is nobody's.
+    -- A decoder that is not tied is saved with two biases. transformers adds the decoder's own bias, and the other is unused.
     local both = decoder(perigee.load(rewritten("roberta", function(tensors)
       tensors["lm_head.decoder.bias"] = tensors["lm_head.bias"]
     end)))
@@ -330,7 +330,7 @@ describe("MPNet", function()
     end
   end)
 
-  it("needs the 32 buckets that the reference takes", function()
+  it("needs the 32 buckets that transformers uses", function()
     local message = failure(perigee.load, reconfigured("mpnet", '"relative_attention_num_buckets": 32',
       '"relative_attention_num_buckets": 31'))
     assert.matches("relative_attention_num_buckets is 31, expected an integer from 32", message, 1, true)
@@ -373,7 +373,7 @@ describe("ELECTRA", function()
 end)
 
 describe("positions", function()
-  it("do not count padding tokens where the reference does not", function()
+  it("do not count padding tokens if transformers does not", function()
     local model, sequences = perigee.load(models.path "roberta"), golden.read(models.path "roberta")
     local ids = sequences[4].ids
     assert.equal(1, ids[4]) -- the golden values of models_spec are of a sequence that has some

@@ -9,7 +9,7 @@ local perigee = require "perigee"
 local squad = require "perigee.evaluate.squad"
 local tensor = require "perigee.tensor"
 
--- What public implementations make of the same answers (spec/golden/metrics.py).
+-- The scores that public implementations give to the same answers (spec/golden/metrics.py).
 local golden = cjson.decode(models.read "spec/golden/metrics.json")
 local EXACT = 1e-12 -- doubles added up in another order
 
@@ -36,7 +36,7 @@ describe("metrics", function()
     assert.error_matches(function() evaluate.spearman({}, {}) end, "got 0 and 0")
   end)
 
-  it("blame who gave what is none", function()
+  it("blame the caller for arguments of another kind", function()
     for _, case in ipairs {
       { "pearson", nil, { 1 }, "evaluate.pearson: expected two lists" }, { "f1", {}, {}, "evaluate.f1: expected two lists" },
       { "average_precision", { 1 }, { 2 }, "label 1 is 2, expected 0 or 1" },
@@ -370,7 +370,7 @@ describe("labelled files", function()
     assert.are.same({ "text", { "a, b", "c" } }, { set.kind, set.texts })
   end)
 
-  it("give inputs to calibrate on, evenly, without those that a model is judged by", function()
+  it("give inputs for calibration, evenly spaced, without those of the evaluation", function()
     local from, judged = read "a\tx\nb\ty\nc\tz\nd\tw\ne\tv\n", read "c\tx\n"
     assert.are.same({ { { "a", "d" } }, { all = 4, out = 1 } }, { { evaluate.sample(from, 2, judged) },
       evaluate.candidates(from, judged) })
@@ -383,7 +383,7 @@ describe("labelled files", function()
     assert.error_matches(function() evaluate.sample(judged, 2, judged) end, "all of it is what the model is judged by")
   end)
 
-  it("that are none of these are an error with file and line", function()
+  it("of no known form are an error with file and line", function()
     assert.error_matches(function() read "just text\n" end, "line 1: has 1 tab%-separated fields: 'just text'; expected text TAB")
     assert.error_matches(function() read "a\t\n" end, "has 2 tab%-separated fields, the last one empty: 'a', ''; expected")
     assert.error_matches(function() read "a\tb\t1\nc\td\n" end, "line 2: has 2 fields, expected text, text, label or score")
@@ -405,7 +405,7 @@ describe("labelled files", function()
     end
   end)
 
-  it("are not read by options that are none", function()
+  it("are not read with malformed options", function()
     for _, case in ipairs {
       { "limit", 0, "is 0, expected an integer of at least 1" }, { "limit", "x", "is the string 'x', expected an integer" },
       { "limit", 0 / 0, "is nan, expected an integer" }, { "first", -1, "is -1, expected an integer of at least 1" },
@@ -562,7 +562,7 @@ describe("evaluation", function()
     model:release()
   end)
 
-  it("by options that are none is an error that names them", function()
+  it("with unknown options is an error that names them", function()
     local set = evaluate.read(files.write "a\tyes\nb\tno\n")
     local model = fake("classify", "single_label_classification", { a = { label = "yes" }, b = { label = "no" } })
     for _, case in ipairs {
@@ -583,7 +583,7 @@ describe("evaluation", function()
     end
   end)
 
-  it("by a task's options that are none is an error that names them", function()
+  it("with unknown options of a task is an error that names them", function()
     local model = fake("embed", nil, {})
     for _, case in ipairs {
       { "qa", "language", 1, "is 1, expected a text" }, { "qa", "tokens", 1, "is 1, expected an integer of at least 2" },

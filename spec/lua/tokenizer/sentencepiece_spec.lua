@@ -1,4 +1,4 @@
--- SentencePiece models without Python: the protocol buffer, the ids of each form, and what is refused. The ids of texts are in
+-- SentencePiece models: the protocol buffer, the ids for each class, and which models are refused. The ids of texts are in
 -- spec/golden/tokenizer.
 local ffi = require "ffi"
 local json = require "perigee.base.json"
@@ -76,7 +76,7 @@ describe("a SentencePiece model", function()
     assert.equal(1, m.trainer.unk_id)
   end)
 
-  it("is refused when it is of another type, or none at all", function()
+  it("is refused if it has another type, or is not a SentencePiece model", function()
     for kind, name in pairs { [2] = "BPE", [3] = "WORD", [4] = "CHAR", [9] = "9" } do
       local text = PIECES .. bytes(2, number(3, kind))
       refused("'a.model': a SentencePiece model of type " .. name .. ", expected UNIGRAM", read, text)

@@ -98,7 +98,7 @@ describe("A tokenizer", function()
   after_each(files.clean)
 
   describe("from tokenizer.json", function()
-    it("is what it says where no class is named, with the tokens that the other files add", function()
+    it("is used as it is if no class is named, with the tokens that the other files add", function()
       local others = {
         ["vocab.txt"] = "[UNK]\n[CLS]\n[SEP]\na\n", ["tokenizer_config.json"] = '{"do_lower_case": false, "cls_token": "x"}',
         ["sentence_bert_config.json"] = '{"do_lower_case": false, "max_seq_length": 3}',
@@ -535,7 +535,7 @@ describe("A tokenizer", function()
     end)
   end)
 
-  it("is an error where there is none", function()
+  it("is an error if the folder has none", function()
     fails("has no tokenizer: neither tokenizer.json nor vocab.txt", load, {})
     fails("load: argument 1 is 3, expected a checkpoint or the path of its folder", tokenizer.load, 3)
     fails("is not valid JSON", load, { ["tokenizer.json"] = "{" })
