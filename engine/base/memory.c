@@ -22,6 +22,7 @@ typedef struct head {
   int64_t bytes;
   uint64_t magic;
   pages_region *in; /* NULL unless it is in huge pages */
+  int counted;      /* in live bytes */
 } head;
 
 static const uint64_t MAGIC = 0x5045524947454521u;
@@ -64,7 +65,7 @@ static void *zeroed(int64_t bytes) {
 /* With its head. */
 static int64_t room_for(int64_t bytes) { return HEAD + round_up(bytes, 64); }
 
-static void *block_new(int64_t bytes, int huge) {
+static void *block_new(int64_t bytes, int huge, int counted) {
   void *base = NULL;
   pages_region *in = NULL;
   if (bytes >= 0 && bytes < INT64_MAX / 2 && !told_to_fail()) {
@@ -74,13 +75,15 @@ static void *block_new(int64_t bytes, int huge) {
     fail(PGEE_MEMORY, "out of memory: %lld bytes asked for", (long long)bytes);
     return NULL;
   }
-  *(head *)base = (head){bytes, MAGIC, in};
-  count(bytes);
+  *(head *)base = (head){bytes, MAGIC, in, counted};
+  if (counted)
+    count(bytes);
   return (char *)base + HEAD;
 }
 
-void *mem_new(int64_t bytes) { return block_new(bytes, 0); }
-void *mem_huge(int64_t bytes) { return block_new(bytes, 1); }
+void *mem_new(int64_t bytes) { return block_new(bytes, 0, 1); }
+void *mem_huge(int64_t bytes) { return block_new(bytes, 1, 1); }
+void *mem_cache(int64_t bytes) { return block_new(bytes, 0, 0); }
 
 void *mem_array(int64_t items, int64_t size) {
   int64_t bytes;
@@ -103,9 +106,14 @@ void mem_free(void *block) {
   if (!block)
     return;
   head *h = (head *)((char *)block - HEAD);
-  if (h->magic != MAGIC)
-    abort(); /* a double free or a pointer that is not ours: carrying on would corrupt the heap */
-  count(-h->bytes);
+  if (h->magic != MAGIC) { /* freed before, or overwritten */
+#ifdef PGEE_HARD
+    abort();
+#endif
+    return; /* to free it would corrupt the heap */
+  }
+  if (h->counted)
+    count(-h->bytes);
 #ifdef PGEE_HARD
   memset(block, 0xA5, (size_t)h->bytes);
 #endif

@@ -10,6 +10,8 @@
 void *mem_new(int64_t bytes);
 /* The same, where the kernel gives them in huge pages. */
 void *mem_huge(int64_t bytes);
+/* The same for a cache that no handle holds and that lives until the process ends: pgee_live_bytes does not count it. */
+void *mem_cache(int64_t bytes);
 /* count * size with the overflow checked. */
 void *mem_array(int64_t count, int64_t size);
 /* Grows or shrinks, keeping what fits; new bytes are zero. On NULL the old block is as it was. */

@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "kernels/onednn.h"
+#include "engine/cpu/onednn.h"
 #include "engine/base/numbers.h"
 #include "gemm_driver.h"
 #include "operator.h"

@@ -9,7 +9,7 @@
 
 #include "engine/perigee.h"
 #include "kernels/gemm_u8s8/layout.h"
-#include "kernels/onednn.h"
+#include "engine/cpu/onednn.h"
 
 #define PUBLIC __attribute__((visibility("default")))
 
