@@ -1,44 +1,46 @@
-/* pace.c: tries half as many threads, or twice as many, now and then, and keeps what is faster.
+/* thread_count.c: from time to time a trial compares the number of threads in use with half or twice as many, and keeps the faster one.
  *
- * A trial is a few runs by turns with as many threads as before and with the other number; the least of each counts, since
- * everything that disturbs only adds. Where a trial changes nothing the pause before the next one doubles.
+ * A trial is TURNS runs that alternate between the two numbers. The fastest run of each number counts, because disturbances only add
+ * time. After a trial that changes nothing, the pause before the next trial doubles.
  */
 #include "thread_count.h"
 
 static const double SHORT_STEP = 100e-6; /* seconds */
-enum { TURNS = 6, FIRST_PAUSE = 8, LONGEST_PAUSE = 1024 };
+enum { TURNS = 6, MIN_PAUSE = 8, MAX_PAUSE = 1024 };
 
-static void begin_trial(pace *p, int most) {
-  int twice = 2 * p->threads < most ? 2 * p->threads : most, half = (p->threads + 1) / 2;
-  /* Downwards, and from below the top by turns upwards. */
-  p->other = p->threads == 1 || (p->threads < most && p->other == half) ? twice : half;
+/* Tries half as many threads. If fewer than the maximum are in use, every other trial tries twice as many. */
+static void begin_trial(thread_count *p, int max) {
+  int twice = 2 * p->threads < max ? 2 * p->threads : max, half = (p->threads + 1) / 2;
+  p->other = p->threads == 1 || (p->threads < max && p->other == half) ? twice : half;
   p->turn = 0;
 }
 
-int pace_threads(pace *p, int most, int may_try) {
-  if (p->threads == 0 || p->threads > most)
-    *p = (pace){.threads = most, .left = FIRST_PAUSE, .pause = FIRST_PAUSE, .turn = TURNS};
-  if (may_try && most > 1 && p->turn == TURNS && p->left <= 0)
-    begin_trial(p, most);
+int thread_count_next(thread_count *p, int max, int may_try) {
+  if (p->threads == 0 || p->threads > max)
+    *p = (thread_count){.threads = max, .left = MIN_PAUSE, .pause = MIN_PAUSE, .turn = TURNS};
+  if (may_try && max > 1 && p->turn == TURNS && p->left <= 0)
+    begin_trial(p, max);
   return may_try && p->turn < TURNS && p->turn % 2 == 1 ? p->other : p->threads;
 }
 
-/* Fewer threads are preferred where both are as fast: others may use the CPUs. */
-static int other_wins(const pace *p) { return p->other < p->threads ? p->best[1] <= p->best[0] : p->best[1] < 0.95 * p->best[0]; }
+/* Fewer threads win if they are as fast, because other programs may use the CPUs. More threads must be 5 % faster. */
+static int other_wins(const thread_count *p) {
+  return p->other < p->threads ? p->best[1] <= p->best[0] : p->best[1] < 0.95 * p->best[0];
+}
 
-static void end_trial(pace *p) {
+static void end_trial(thread_count *p) {
   if (other_wins(p)) {
     p->threads = p->other;
     p->other = 0;
-    p->pause = FIRST_PAUSE;
-  } else if (p->pause < LONGEST_PAUSE) {
+    p->pause = MIN_PAUSE;
+  } else if (p->pause < MAX_PAUSE) {
     p->pause *= 2;
   }
   p->left = p->pause;
 }
 
-void pace_took(pace *p, int most, double seconds, int64_t steps, int64_t tokens) {
-  if (most == 1)
+void thread_count_measured(thread_count *p, int max, double seconds, int64_t steps, int64_t tokens) {
+  if (max == 1)
     return;
   if (p->turn == TURNS) {
     p->left -= seconds < SHORT_STEP * (double)steps;

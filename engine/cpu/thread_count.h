@@ -1,23 +1,28 @@
-/* pace.h: how many threads a run is worth. Threads cost a barrier between two steps; where these are short, or where two CPUs are
- * one core, or busy with something else, fewer are faster. Bits do not depend on it. */
-#ifndef PERIGEE_PACE_H
-#define PERIGEE_PACE_H
+/* thread_count.h: the adaptive number of threads of a plan's runs.
+ *
+ * Every thread waits for all others at a barrier between two steps. Fewer threads are faster if the steps are short, if two CPUs share
+ * one core, or if other programs use the CPUs. So this module measures runs and keeps the number of threads that is faster. The
+ * results have the same bits for every number.
+ */
+#ifndef PERIGEE_THREAD_COUNT_H
+#define PERIGEE_THREAD_COUNT_H
 #include <stdint.h>
 
-/* Of runs of about one size. */
-typedef struct pace {
-  int threads;    /* that runs use; 0: none has been yet */
-  int other;      /* that are on trial beside them, or 0 */
-  int turn;       /* of the trial: 0, 2, ... run with `threads`, 1, 3, ... with `other` */
+/* The state for runs of about equal size; all zeros at the beginning. */
+typedef struct thread_count {
+  int threads;    /* that runs use; 0: there was no run yet */
+  int other;      /* the number that is tried against `threads`, or 0 */
+  int turn;       /* the next run of the trial: even ones use `threads`, odd ones `other` */
   int64_t left;   /* runs until the next trial */
-  int64_t pause;  /* as many as there were before this one */
-  double best[2]; /* the least seconds a token of each, in the trial */
-} pace;
+  int64_t pause;  /* runs between the trial before and the next one */
+  double best[2]; /* the fewest seconds per token in this trial, of `threads` and of `other` */
+} thread_count;
 
-/* Threads for the next run, from 1 to `most`. may_try: 0 leaves trials aside; such a run is not to be told of. */
-int pace_threads(pace *p, int most, int may_try);
-/* What that run took: seconds, and how many steps and tokens it had. Nothing is tried where steps are long: a barrier is nothing
- * to them. Runs that are not quite of one size are compared by what they took for each token. */
-void pace_took(pace *p, int most, double seconds, int64_t steps, int64_t tokens);
+/* The number of threads for the next run, from 1 to `max`. may_try 0: the run takes part in no trial; do not pass its time to
+ * thread_count_measured. */
+int thread_count_next(thread_count *p, int max, int may_try);
+/* Records that run: how many seconds it took, how many steps and how many tokens it had. Runs are compared by seconds per token, because
+ * their sizes differ a little. If steps are long, barriers cost nothing, and there will be no trial. */
+void thread_count_measured(thread_count *p, int max, double seconds, int64_t steps, int64_t tokens);
 
 #endif

@@ -19,8 +19,8 @@ struct pgee_workspace {
   pgee_tensor *memory; /* that this lies in */
   pgee_plan *plan;
   plan_capacity room;
-  int threads;    /* that there is scratch for */
-  pace paces[32]; /* of batches of 1 token, 2 to 3, 4 to 7, ... */
+  int threads;             /* that there is scratch for */
+  thread_count counts[32]; /* of batches of 1 token, 2 to 3, 4 to 7, ... */
   int64_t scratch_bytes;
   pgee_tensor *tensors; /* [buffers] */
   void **args;          /* [steps] */
@@ -270,15 +270,15 @@ static void set_rows(pgee_workspace *w, const pgee_batch *batch) {
 }
 
 static int run_paced(pgee_workspace *w, const pgee_batch *batch, double *seconds) {
-  pace *p = &w->paces[31 - __builtin_clz((unsigned)batch->T)];
+  thread_count *p = &w->counts[31 - __builtin_clz((unsigned)batch->T)];
   int most;
   TRY(pgee_threads(&most));
   most = most < w->threads ? most : w->threads;
-  int threads = pace_threads(p, most, !seconds);
+  int threads = thread_count_next(p, most, !seconds);
   double began = pgee_seconds();
   TRY(team_run(run_steps, &(run){w, seconds, NULL}, threads, batch, w->scratch, w->scratch_bytes));
   if (!seconds)
-    pace_took(p, most, pgee_seconds() - began, w->plan->steps.count, batch->T);
+    thread_count_measured(p, most, pgee_seconds() - began, w->plan->steps.count, batch->T);
   return PGEE_OK;
 }
 

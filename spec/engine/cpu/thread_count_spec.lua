@@ -1,15 +1,15 @@
--- How many threads runs use: what is faster on machines that are made up.
+-- The adaptive number of threads, on simulated machines.
 local ffi = require "ffi"
 local C = require("spec.support.native").cdef [[
-  void spec_pace(int most, int cores, double work, double barrier, int runs, int *threads);
+  void spec_thread_count(int max, int cores, double work, double barrier, int runs, int *threads);
 ]]
 
 local RUNS = 3000
 
--- The threads of the last run, the share of all runs that use others, and the least and most ever used.
-local function settle(most, cores, work, barrier)
+-- The threads of the last run, the share of runs that use another number, and the smallest and largest number ever used.
+local function settle(max, cores, work, barrier)
   local threads, counts, least, top = ffi.new("int[?]", RUNS), {}, math.huge, 0
-  C.spec_pace(most, cores, work, barrier, RUNS, threads)
+  C.spec_thread_count(max, cores, work, barrier, RUNS, threads)
   for i = 0, RUNS - 1 do
     local n = threads[i]
     counts[n] = (counts[n] or 0) + 1
@@ -19,7 +19,7 @@ local function settle(most, cores, work, barrier)
   return last, 1 - counts[last] / RUNS, least, top
 end
 
-describe("a pace", function()
+describe("the adaptive number of threads", function()
   it("keeps all threads where they are cores", function()
     local threads, others, least, top = settle(2, 2, 1e-3, 1e-5)
     assert.same({ 2, 1, 2 }, { threads, least, top })
