@@ -1,8 +1,8 @@
 --- Drives one of spec/fuzz/drivers with mutated inputs:   drive.lua NAME SECONDS [SEED]
 --
--- The input in progress is in build/fuzz/found/NAME/current: if the process dies, or is killed because it hangs, look there.
--- An input that a driver calls wrong is kept beside it, and the status is 1 at the end. Inputs are made from the driver's seeds
--- and from spec/fuzz/corpus/NAME.
+-- The current input is in build/fuzz/found/NAME/current, for the case that the process dies or is killed because it hangs. Inputs
+-- that fail are kept in the same folder, and then the status at the end is 1. Inputs are made from the driver's seeds and from
+-- spec/fuzz/corpus/NAME.
 package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 require "spec.helper"
 local ffi = require "ffi"

@@ -1,4 +1,4 @@
---- Inputs: what is kept of fuzzing, and when an answer to an input is wrong.
+--- Inputs: reads and writes inputs of fuzzing, and decides whether a driver's result for an input is a fault.
 local inputs = {}
 
 --- A file's bytes.
@@ -37,7 +37,7 @@ local OWN = {
   "not enough memory",
 }
 
---- Why a message is not what a user should see, or nil: it is no text, or it is about a line of Perigee's own.
+--- The reason why a message is unfit for users, or nil: it is not a text, or it names a line of Perigee.
 function inputs.unsound(message)
   if type(message) ~= "string" then
     return "an error that is " .. type(message)
@@ -49,8 +49,7 @@ function inputs.unsound(message)
   end
 end
 
---- Runs a driver on an input. Returns what is wrong with the result, or nil. A driver's run(input) returns nothing if all is
--- right, else what is wrong.
+--- Runs a driver on an input. Returns a description of the fault, or nil. A driver's run(input) returns the same.
 function inputs.judge(driver, input)
   local ok, why = xpcall(function() return driver.run(input) end, function(message)
     local bad = inputs.unsound(message)

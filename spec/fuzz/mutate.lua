@@ -1,4 +1,4 @@
---- Mutate: an input made from another one. Equal seeds of the generator give equal inputs.
+--- Mutate: makes an input from another input. Equal seeds of the generator give equal inputs.
 --
 --   local random = mutate.generator(7)       -- random(n): an integer from 1 to n
 --   mutate.bytes(input, inputs, random)      -- some of its bytes changed, or parts of another input put in
@@ -24,7 +24,7 @@ local NUMBERS = { "0", "-1", "1", "255", "256", "65536", "2147483647", "21474836
 local PIECES = { "\0", "\255", "\n", "\r\n", "\t", "\"", "\\", "{", "}", "[", "]", ",", ":", "\\u0000", "\\ud800", "\239\187\191",
   "\240\159\152\128", "\237\160\128", "\192\128", "../", "/dev/null", "%s", ("a"):rep(300), ("["):rep(2000) }
 
--- Each takes a text and a position in it.
+-- Functions of a text, a position in it and a generator that return the changed text.
 local EDITS = {
   function(text, at, random) return text:sub(1, at - 1) .. string.char(random(256) - 1) .. text:sub(at + 1) end,
   function(text, at, random) return text:sub(1, at - 1) .. text:sub(at + random(16)) end,

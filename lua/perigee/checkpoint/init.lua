@@ -8,8 +8,8 @@
 --
 -- Tensors have the names that they have in an encoder without heads: a prefix such as "bert." is removed, LayerNorm.gamma and
 -- LayerNorm.beta become weight and bias, and buffers that hold no weights are left out (checkpoint/tensors.lua). Errors name the
--- file. The tokenizer's files, and the token limits in them, are read and checked when they are first needed, so that an error in
--- one of them does not concern a caller who needs no tokenizer.
+-- file. The tokenizer's files, and the token limits in them, are read and checked when they are first needed: a caller that
+-- needs no tokenizer sees no error about them.
 local adapter = require "perigee.checkpoint.adapter"
 local Ignored = require "perigee.base.ignored"
 local json = require "perigee.base.json"

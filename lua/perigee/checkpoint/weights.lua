@@ -88,9 +88,9 @@ local function fault(parameter, names)
   end
 end
 
---- An error unless every parameter that was asked for exists, has its shape and is finite. After an error the parameters since
--- the last successful check are forgotten, because they belong to a head that the checkpoint does not have. title: nil, or a
--- function that returns the beginning of the error's text for the case that tensors are missing and nothing else is wrong.
+--- An error unless every parameter that was asked for exists, has its shape and is finite. An error forgets the parameters since
+-- the last successful check, because they belong to a head that the checkpoint lacks. title: nil, or a function that returns the
+-- first line of the error for the case that the only faults are missing tensors.
 function Weights:check(title)
   local faults, names, asked, missing = {}, self.checkpoint:names(), #self.order, 0
   for i = self.checked + 1, asked do

@@ -18,7 +18,7 @@ local function no_utf8(text, bad)
     #before:match "[^\n]*$" + 1, text:byte(bad))
 end
 
--- What is wrong with a text as a whole, as the end of a message that begins with the path; nil if nothing is. latin1: whether the
+-- The end of an error message that begins with the path, if a file's text cannot be evaluated on; else nil. latin1: whether the
 -- file may be in Latin-1.
 local function flaw_of(text, latin1)
   if not text:find "%S" then

@@ -60,9 +60,9 @@ end
 
 local FLAGS = { "normalized", "single_word", "lstrip", "rstrip", "special" }
 
--- The added tokens of a tokenizer.json. If several entries have the same content, the result has one entry, at the place of the
--- first and with the options of the last, as tokenizers has it; it is special if any of the entries is. shown_normalized: whether
--- an entry before the last is normalized. id is -1: C assigns the ids.
+-- The added tokens of a tokenizer.json. Entries with the same content become one entry, as in tokenizers: it is at the place of
+-- the first, has the options of the last, and is special if any of them is. Its field shown_normalized is true if an entry
+-- before the last is normalized. The ids are -1, because C assigns them.
 local function added_tokens(file, path)
   local list, place = {}, {}
   for i, token in ipairs(read.list(given(file.added_tokens) or {}, path, "added_tokens")) do

@@ -95,7 +95,8 @@ function protobuf.value(r, kind)
 end
 
 --- Calls found(field, stop) for each field up to the byte `stop` that the description `message` has, with r.at at the field's
--- value. found must move r.at behind the value. field: { name, kind }; stop: where the value ends if it is a message, else nil.
+-- value. found must move r.at behind the value. Its arguments: field is { name, kind }; stop is the end of the value if it is a
+-- message, else nil.
 function protobuf.each(r, message, stop, found)
   local outer = r.stop
   r.stop = stop

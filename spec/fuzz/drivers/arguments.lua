@@ -1,5 +1,5 @@
---- Arguments of the Lua API: every public function and method with odd values. An input is a call: the name of the function, then
--- an expression for each argument, a line each. Expressions see the names of `world` below.
+--- Arguments of the Lua API: calls every public function and method with odd values. An input is a call: a line with the name of
+-- the function, then a line with an expression for each argument. Expressions can use the names of `world` below.
 local ffi = require "ffi"
 local inputs = require "spec.fuzz.inputs"
 local models = require "spec.support.models"
@@ -11,11 +11,11 @@ local MODULES = {
   "tensor", "observer", "packed", "linear", "quant", "plan", "tokenizer", "evaluate", "tasks", "plot",
 }
 
--- Values that calls are made with, by name; `calls` holds the functions by the names that inputs have for them.
+-- world: values for arguments, by name. calls: the functions, by their names in inputs.
 local world, calls, names
 
--- Functions that are not called, because they wait, end the process, free or change something that the other calls need, or are
--- for modules (the last six take tables that modules made).
+-- Functions that are not called, because they wait, end the process, free or change something that other calls need, or are for
+-- modules of Perigee (the last six take tables that modules made).
 local LEFT_OUT = {
   register_model = true, threads = true, release = true, save = true, bench = true, repl = true, lower = true, quantizer = true,
   graph = true, optional = true, code = true,
@@ -23,7 +23,7 @@ local LEFT_OUT = {
 
 local sources = {}
 
--- Whether the comment above a function says that it is for modules, which check what they are given.
+-- Whether the comment above a function says "For modules": such a function need not check its arguments.
 local function is_for_modules(f)
   local info = debug.getinfo(f, "S")
   local path = info.source:sub(2)

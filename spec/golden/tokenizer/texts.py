@@ -57,7 +57,7 @@ $5.00 €20 £3 ¥1000 ₹50 ₿1 100% 5‰ ^caret `tick` |pipe| ~tilde~ <tag> =
 EMOJI = ["😀", "❤️", "👍🏽", "👨‍👩‍👧‍👦", "🇩🇪", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "1️⃣", "☎︎", "🧑🏿‍🚀", "🫠", "⚡", "🤷‍♀️", "🐻‍❄️", "㊗️", "©", "®️", "♂", "🎉🎉🎉"]
 TOKENS = ["[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"]
 
-# What the code has branches for: controls, every kind of space, marks in and out of order, decompositions, ideographs, syllables.
+# Parts for which the code has branches: controls, every kind of space, marks in and out of order, decompositions, ideographs, syllables.
 PARTS = {
     "control": "\0 \x01 \x07 \x08 \x0b \x0c \x1b \x1f \x7f \x80 \x85 \x9f \xad \u200b \u200c \u200d \u200e \u202a \u2060 "
                "\ufeff \ufff9 \ufffd \ue000 \U000e0001 \U000f0000 \U0010ffff \u0378 \uffff".split(" "),

@@ -24,7 +24,7 @@ from unigram_reference import HERE, MODELS, SHARED, SPACE, TOP, encode, referenc
 
 MASK, PRIME, BASIS = (1 << 64) - 1, 0x100000001B3, 0xCBF29CE484222325
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
-# What happens to a tokenizer.json of XLM-R's kind.
+# Variants of a tokenizer.json like XLM-R's: functions that change the decoded file.
 FORMS = {
     "xlmr": lambda file: None,
     "bytes": lambda file: file["model"].update(byte_fallback=True),
