@@ -305,7 +305,7 @@ describe("recipes", function()
       { { embedder, "embed", "/dev/zero" }, "cannot read '/dev/zero': it is a character device, expected a file or a pipe" },
       { { embedder, "embed", labelled, "--calibration", files.write "a\nb\192\n" }, ", line 2: byte 2 of the line is 0xC0" },
       { { "/nowhere", "embed", labelled }, "/nowhere" },
-      { { embedder, "embed", labelled, "--calibration", labelled }, "all of it is what the model is judged by" },
+      { { embedder, "embed", labelled, "--calibration", labelled }, "all of its inputs are in the set of the evaluation" },
       { { pairs_model, "ner", files.write "a\tO\n" }, "this checkpoint has a head for" },
       { { "/nowhere", "embed", labelled, "--alpha", "0.5" }, "--alpha has no effect on an artifact" },
       { { "/nowhere", "embed", labelled, "--activations", "static" }, "--activations has no effect on an artifact" },

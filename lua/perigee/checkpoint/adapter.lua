@@ -159,7 +159,7 @@ function M.index(self, canonical)
   local own, path = self.adapter, join(self.folder, "adapter_model.safetensors")
   if not json.exists(path) then
     local pickled = json.exists(join(self.folder, "adapter_model.bin"))
-    fail("'%s' has no weights beside it: expected adapter_model.safetensors%s", own.path,
+    fail("'%s' has no weights: expected adapter_model.safetensors in the same folder%s", own.path,
       pickled and "; peft writes it in place of adapter_model.bin if it loads the adapter and saves it" or "")
   end
   local file = weight_files.open(path)

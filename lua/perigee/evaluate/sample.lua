@@ -38,7 +38,7 @@ function sample.candidates(from, without, single)
     end
   end
   if #list == 0 then
-    error(("%s: all of it is what the model is judged by; calibrate on another file"):format(from.path), 0)
+    error(("%s: all of its inputs are in the set of the evaluation, expected another file for calibration"):format(from.path), 0)
   end
   return list, out
 end

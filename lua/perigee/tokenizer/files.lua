@@ -188,7 +188,7 @@ end
 local function from_vocabulary(c, files, class)
   local s, kind, x = folder.read(c), class and class.model, nil
   if class and class.python and (files.vocabulary or files.pieces or files.sentencepiece) then
-    fail("'%s': a vocabulary of tokenizer_class '%s' is not supported; a tokenizer.json beside it would say everything itself",
+    fail("'%s': a vocabulary of tokenizer_class '%s' is not supported; expected a tokenizer.json in the same folder",
       files.vocabulary or files.pieces or files.sentencepiece, class.stated)
   elseif files.vocabulary and (kind == "WordPiece" or not class) then
     x = vocabularies.lines(files.vocabulary)

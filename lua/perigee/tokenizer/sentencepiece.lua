@@ -230,8 +230,8 @@ end
 -- give, or nil.
 function M.check_class(m, name, stated)
   if name and not FORMS[name] or stated and not name and not stated:find "^PreTrainedTokenizer" then
-    fail("'%s': a SentencePiece model of tokenizer_class '%s' is not supported, expected %s, or none; a tokenizer.json beside it "
-      .. "would say everything itself", m.path, stated, table.concat(options.names(FORMS), ", "))
+    fail("'%s': a SentencePiece model of tokenizer_class '%s' is not supported, expected %s, or none; or a tokenizer.json "
+      .. "in the same folder", m.path, stated, table.concat(options.names(FORMS), ", "))
   elseif not name and m.path:find "sentencepiece%.bpe%.model$" then -- such files' ids are shifted, or not
     fail("'%s': which ids the pieces have depends on the tokenizer_class in tokenizer_config.json, which is missing", m.path)
   end

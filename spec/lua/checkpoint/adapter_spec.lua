@@ -158,7 +158,7 @@ describe("An adapter", function()
   end)
 
   it("is refused if its tensors are missing, misshapen or not finite", function()
-    assert.equal("'DIR/adapter_config.json' has no weights beside it: expected adapter_model.safetensors",
+    assert.equal("'DIR/adapter_config.json' has no weights: expected adapter_model.safetensors in the same folder",
       refused(nil, nil, { ["adapter_model.safetensors"] = false }))
     assert.truthy(refused(nil, nil, { ["adapter_model.safetensors"] = false, ["adapter_model.bin"] = "x" })
       :find "adapter_model.bin")

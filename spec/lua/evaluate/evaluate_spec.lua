@@ -380,7 +380,7 @@ describe("labelled files", function()
     assert.are.same({ { question = "r", context = "d" } }, (evaluate.sample({ texts = {
       { question = "q", context = "c" }, { question = "r", context = "d" } }, labels = {} }, 9, { texts = {
       { question = "p", context = "c" } }, labels = {} })))
-    assert.error_matches(function() evaluate.sample(judged, 2, judged) end, "all of it is what the model is judged by")
+    assert.error_matches(function() evaluate.sample(judged, 2, judged) end, "all of its inputs are in the set of the evaluation")
   end)
 
   it("of no known form are an error with file and line", function()
