@@ -138,6 +138,7 @@ embed.options = inputs.options {
   prompt = { "other", help = "A text that goes before each, or a prompt's name in the checkpoint" },
   tables = { "flag", default = false },
   dimensions = { "integer", 1, help = "Only the first values of a vector, scaled to length 1 again if the model's are" },
+  normalize = { "flag", help = "Whether vectors are scaled to length 1. Default: as the checkpoint says" },
 }
 
 --- model:embed(inputs, options): F32 [inputs][H], whose bytes t:pointer() gives to FFI code; one input (not in a list) gives a
@@ -147,6 +148,7 @@ embed.options = inputs.options {
 --   tables     true: lists of numbers in place of a tensor
 --   dimensions only the first so many values of each vector (Matryoshka), an integer from 1 to H; they are scaled to length 1
 --              if the model's vectors are
+--   normalize  true or false: whether vectors are scaled to length 1; by default as the checkpoint says
 --   long       what becomes of long texts: "truncate" (default), "error", "windows", whose vectors' mean counts, before scaling
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common
 function embed.run(encoder, given, opts)
@@ -157,7 +159,7 @@ function embed.run(encoder, given, opts)
   local batch = inputs.batch(model, given, "embed", inputs.how(read, { forms = embed.forms, prompt = prompt }, "embed"))
   local parts = prompt and pooling.skip_prompt and pool_rest(encoder, batch, pooling.modes, tokens_of(model, prompt))
     or pool_all(encoder, batch, pooling.modes)
-  local all = vectors.finish(join(vectors.side_by_side(parts), batch), pooling, read.dimensions)
+  local all = vectors.finish(join(vectors.side_by_side(parts), batch), pooling, read)
   local broken = all:first_nonfinite()
   if broken then -- the hidden states are finite: Runner:run has looked
     error(("embed: input %d: the vector is not finite: what the checkpoint has after the pooling makes it too large"):format(

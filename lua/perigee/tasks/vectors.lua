@@ -100,9 +100,14 @@ local function check_dimensions(x, dimensions)
 end
 
 --- Makes the texts' vectors from their pooled hidden states x, and releases x. `pooling` (checkpoint/sentence.lua) gives the
--- layers after the pooling, then the division by the length, then the cut to its `dimensions`. dimensions: the caller's number;
--- it replaces the checkpoint's, and the vectors are cut to it before the division by the length.
-function M.finish(x, pooling, dimensions)
+-- layers after the pooling, then the division by the length, then the cut to its `dimensions`. given: what the caller says in
+-- place of the checkpoint: dimensions, to which the vectors are cut before the division by the length; normalize, whether they
+-- are divided by it.
+function M.finish(x, pooling, given)
+  local dimensions, normalize = given.dimensions, given.normalize
+  if normalize == nil then
+    normalize = pooling.normalize
+  end
   for _, layer in ipairs(pooling.layers or {}) do
     x = apply(layer, x)
   end
@@ -110,7 +115,7 @@ function M.finish(x, pooling, dimensions)
     check_dimensions(x, dimensions)
     x = cut(x, dimensions)
   end
-  if pooling.normalize then
+  if normalize then
     x = apply({ op = "unit" }, x)
   end
   return not dimensions and pooling.dimensions and cut(x, pooling.dimensions) or x

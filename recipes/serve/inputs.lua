@@ -1,0 +1,42 @@
+--- From the inputs of requests to those of the engine.
+local errors = require "serve.errors"
+
+local M = {}
+
+--- The fields of a request that hold one input or a list of inputs, as a list; and whether it was one. A list of integers is one
+-- input, the ids of its tokens.
+function M.list(given)
+  if type(given) == "string" or type(given[1]) == "number" then
+    return { given }, true
+  end
+  return given, false
+end
+
+local FOREIGN = "token id %d is out of range: the vocabulary of %s has ids below %d. The client has cut the text into tokens of "
+  .. "another model; tell it to send texts (langchain's OpenAIEmbeddings: check_embedding_ctx_length=False)"
+
+local function check_ids(ids, model)
+  for _, id in ipairs(ids) do
+    if id >= model.vocabulary then
+      errors.fail("Validation", FOREIGN, id, model.name, model.vocabulary)
+    end
+  end
+end
+
+--- The inputs of a request for a model, as the engine takes them, the number of their characters, and whether it was one input.
+function M.read(given, model)
+  local list, single = M.list(given)
+  local items, characters = {}, 0
+  for i, item in ipairs(list) do
+    if type(item) == "table" then
+      check_ids(item, model)
+      items[i] = { ids = item }
+    else
+      items[i] = item
+      characters = characters + #item
+    end
+  end
+  return items, single, characters
+end
+
+return M

@@ -1,0 +1,58 @@
+--- Endpoints as OpenAI has them.
+local config = require "serve.config"
+local fields = require "serve.fields"
+local inputs = require "serve.inputs"
+local metrics = require "serve.metrics"
+local jsonl = require "perigee.pipe.jsonl"
+
+local object = fields.object
+
+local function embeddings(c)
+  local r = c.request
+  local model = c:model "embed"
+  local items, _, characters = inputs.read(r.input, model)
+  c.characters = characters
+  metrics.count("te_embed_count", nil, #items)
+  local base64 = r.encoding_format == "base64"
+  local answers = c:answer {
+    model = model, task = "embed", format = base64 and "base64" or "json", items = items,
+    options = { dimensions = r.dimensions, normalize = true },
+  }
+  local data = {}
+  for i, answer in ipairs(answers) do
+    data[i] = ('{"object":"embedding","index":%d,"embedding":%s}'):format(i - 1, base64 and '"' .. answer.value .. '"' or answer.value)
+  end
+  return ('{"object":"list","model":%s,"data":[%s],"usage":{"prompt_tokens":%d,"total_tokens":%d}}'):format(jsonl.quote(model.name),
+    table.concat(data, ","), c.tokens, c.tokens)
+end
+
+local function models_list()
+  local data = {}
+  for i, model in ipairs(config.models) do
+    data[i] = { id = model.name, object = "model", created = config.started, owned_by = "perigee" }
+  end
+  return { object = "list", data = data }
+end
+
+local EMBEDDING = object {
+  object = fields.TEXT, index = { type = "integer" }, embedding = { anyOf = { fields.NUMBERS, fields.TEXT } },
+}
+
+return {
+  { path = "/v1/embeddings", method = "POST", form = "openai", summary = "Vectors, as OpenAI's API gives them", handle = embeddings,
+    response = object {
+      object = fields.TEXT, model = fields.TEXT, data = { type = "array", items = EMBEDDING },
+      usage = object { prompt_tokens = { type = "integer" }, total_tokens = { type = "integer" } },
+    },
+    request = object({
+      input = fields.INPUTS, model = fields.MODEL, dimensions = fields.COUNT,
+      encoding_format = { type = "string", enum = { "float", "base64" } },
+      user = { type = "string", description = "Has no effect" },
+    }, { "input" }) },
+  { path = "/v1/models", method = "GET", form = "openai", summary = "The models", handle = models_list,
+    response = object {
+      object = fields.TEXT, data = { type = "array", items = object {
+        id = fields.TEXT, object = fields.TEXT, created = { type = "integer" }, owned_by = fields.TEXT,
+      } },
+    } },
+}
