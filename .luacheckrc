@@ -2,3 +2,4 @@ std = "luajit"
 max_line_length = 130
 exclude_files = { "build" }
 files["spec"] = { std = "+busted" }
+files["recipes/serve"] = { std = "+ngx_lua", globals = { "ngx" } }

@@ -9,29 +9,20 @@
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 local common = require "common"
-local cpus = require "perigee.bench.process"
 local find = require "perigee.find"
 local json = require "perigee.base.json"
 local loading = require "loading"
-local perigee = require "perigee"
 local pgee = require "perigee.ffi"
-local ffi = require "ffi"
+local system = require "perigee.os"
 local fail = common.fail
-
-pgee.declare [[
-  int execvp(const char *file, char *const *arguments);
-  int setenv(const char *name, const char *value, int overwrite);
-  unsigned getuid(void);
-  int chmod(const char *path, unsigned mode);
-]]
 
 ---- Arguments ---------------------------------------------------------------------------------------------------------
 
 local function arguments()
   return common.arguments {
     name = "serve", description = "Serves models over HTTP through nginx.",
-    epilog = "MODEL is an artifact, the folder of a checkpoint (quantized as --activations says, into the run folder), or NAME=PATH. "
-      .. "Signals: SIGTERM ends at once, SIGQUIT after the requests at work, SIGHUP opens the models' files anew.",
+    epilog = "MODEL is an artifact, the folder of a checkpoint (quantized as --activations says, into the run folder), or "
+      .. "NAME=PATH. Signals: SIGTERM ends at once, SIGQUIT after the requests at work, SIGHUP opens the models' files anew.",
     add = function(parser)
       parser:argument("models", "Models; the first is the default"):args "+"
     end,
@@ -49,10 +40,11 @@ local function arguments()
       { "max_connections", { "integer", 64, 1000000, default = 16384, help = "Max open connections of a worker" } },
       { "timeout", { "integer", 1, 86400, default = 60, help = "Seconds after which a request has status 503" } },
       { "run", { "text", argname = "folder", help = "Folder for nginx's files", said = "a folder of the user's, by the port" } },
-      { "log", { "choice", { all = true, errors = true }, default = "errors", help = "What is logged; all: each request, as JSON" } },
+      { "log", { "choice", { all = true, errors = true }, default = "errors", help = "all: log each request, as JSON" } },
       { "check", { "flag", help = "Only write the configuration and check it" } },
       { "activations", {
-        "choice", { dynamic = true, static = true, f32 = true }, default = "dynamic", help = "Of a checkpoint; f32: not quantized",
+        "choice", { dynamic = true, static = true, f32 = true }, default = "dynamic",
+        help = "Of a checkpoint; f32: not quantized",
       } },
       { "calibration", { "text", list = true, path = true, help = "Of a checkpoint: files to calibrate on", said = "none" } },
       "samples",
@@ -62,30 +54,25 @@ end
 
 ---- The run folder ----------------------------------------------------------------------------------------------------
 
-local function write(path, text, private)
+local function write(path, text)
   local file, why = io.open(path, "wb")
   if not file then
     fail("cannot write '%s': %s", path, why)
-  end
-  if private then
-    ffi.C.chmod(path, 384) -- rw-------
   end
   file:write(text)
   file:close()
 end
 
--- The folder for nginx's files, which no other user can write to.
+-- The folder for nginx's files, which no other user can read or write.
 local function run_folder(args)
-  local path = args.run or ("%s/perigee-serve-%d-%d"):format(os.getenv "XDG_RUNTIME_DIR" or "/tmp", ffi.C.getuid(), args.port)
-  ffi.C.mkdir(path, 448) -- rwx------
-  local found = pgee.stat(path)
-  if not found or found.regular then
+  local path = args.run or ("%s/perigee-serve-%d-%d"):format(os.getenv "XDG_RUNTIME_DIR" or "/tmp", system.user(), args.port)
+  system.make_private_folder(path)
+  local found = system.stat(path)
+  if not found or found.kind ~= "a directory" then
     fail("the run folder '%s' cannot be made; --run names another", path)
-  end
-  local owner = io.popen(("stat -c '%%u %%a' '%s'"):format(path:gsub("'", "'\\''"))):read "*a"
-  local uid, mode = owner:match "^(%d+) (%d+)"
-  if tonumber(uid) ~= ffi.C.getuid() or mode:sub(-2) ~= "00" then
-    fail("the run folder '%s' is not this user's alone, expected owner %d and mode 700", path, ffi.C.getuid())
+  elseif found.owner ~= system.user() or found.mode % 64 ~= 0 then
+    fail("the run folder '%s' belongs to user %d and has mode %o, expected user %d and mode 700", path, found.owner, found.mode,
+      system.user())
   end
   return find.absolute(path)
 end
@@ -135,12 +122,12 @@ local function load_modules(folder)
   return ("load_module %s/ndk_http_module.so;\nload_module %s/ngx_http_lua_module.so;"):format(folder, folder)
 end
 
--- nginx: { program =, modules = the directives that load its Lua module, none for OpenResty, which has it built in, lua = a folder
--- of Lua modules, or nil }.
+-- nginx: { program =, modules =, lua = }: the directives that load its Lua module (OpenResty has it built in), and a folder of
+-- Lua modules, or nil.
 local function find_nginx()
   if common.exists(UNPACKED .. "/usr/sbin/nginx") then
     local root = find.absolute(UNPACKED) .. "/usr/"
-    ffi.C.setenv("LD_LIBRARY_PATH", root .. "lib/x86_64-linux-gnu", 1)
+    system.set_environment("LD_LIBRARY_PATH", root .. "lib/x86_64-linux-gnu")
     return { program = root .. "sbin/nginx", modules = load_modules(root .. "lib/nginx/modules"), lua = root .. "share/lua/5.1" }
   end
   for _, program in ipairs { "openresty", "nginx" } do
@@ -155,13 +142,13 @@ local function find_nginx()
       end
     end
   end
-  fail("nginx with its Lua module is not here. `sh .ci/deps serve` unpacks it below build/; or install it (Debian: apt-get install "
-    .. "nginx-light libnginx-mod-http-lua luajit2, which takes the place of luajit; or OpenResty)")
+  fail("nginx with its Lua module is not here. `sh .ci/deps serve` unpacks it below build/; or install it (Debian: apt-get "
+    .. "install nginx-light libnginx-mod-http-lua luajit2, which takes the place of luajit; or OpenResty)")
 end
 
 -- A mask of CPUs for each worker, so that its engine has cores of its own.
 local function affinity(workers, threads)
-  local own = cpus.cpus()
+  local own = system.affinity()
   if workers * threads > #own then
     return "# more threads than processors: workers share them"
   end
@@ -189,11 +176,12 @@ local PASSED = { "PERIGEE_LIB", "PERIGEE_ISA", "PERIGEE_ONEDNN", "PERIGEE_CACHE"
 
 local function configuration(args, run, nginx)
   local lua = find.folder
-  local workers = args.workers or math.max(1, math.floor(#cpus.cpus() / args.threads))
+  local workers = args.workers or math.max(1, math.floor(#system.affinity() / args.threads))
   local values = {
     load_modules = nginx.modules, workers = workers, affinity = affinity(workers, args.threads), run = run,
     env = "env " .. table.concat(PASSED, ";\nenv ") .. ";", seconds = args.timeout, connections = args.max_connections,
-    files = open_files(args.max_connections + 512), log_level = "notice", host = args.host, port = args.port, body = args.max_body,
+    files = open_files(args.max_connections + 512), log_level = "notice", host = args.host, port = args.port,
+    body = args.max_body,
     access_log = args.log == "all" and "/dev/stderr json" or "off", pipe_body = args.max_pipe_body,
     lua_path = ("%s/?.lua;%s/?/init.lua;%s/?.lua;%s;"):format(lua, lua, find.absolute(common.here), nginx.lua
       and nginx.lua .. "/?.lua;" or ""),
@@ -201,7 +189,9 @@ local function configuration(args, run, nginx)
   local file = assert(io.open(common.here .. "/serve/nginx.conf"))
   local text = file:read "*a"
   file:close()
-  return (text:gsub("%${([%w_]+)}", function(name) return tostring(values[name] or error("nginx.conf: ${" .. name .. "}", 0)) end))
+  return (text:gsub("%${([%w_]+)}", function(name)
+    return tostring(values[name] or error("nginx.conf: ${" .. name .. "} has no value", 0))
+  end))
 end
 
 local function key_of(args)
@@ -209,20 +199,6 @@ local function key_of(args)
     local text, why = json.text(args.api_key_file)
     return text and (text:match "^%s*(%S+)%s*$" or fail("'%s' has no key in one word", args.api_key_file)) or fail("%s", why)
   end
-end
-
--- Replaces this process by a program.
-local function become(...)
-  local words = { ... }
-  local list = ffi.new("char *[?]", #words + 1)
-  local kept = {}
-  for i, word in ipairs(words) do
-    kept[i] = ffi.new("char[?]", #word + 1, word)
-    list[i - 1] = kept[i]
-  end
-  list[#words] = nil
-  ffi.C.execvp(words[1], list)
-  fail("%s does not start", words[1])
 end
 
 common.main(function()
@@ -236,10 +212,10 @@ common.main(function()
       seconds = args.timeout,
     },
   }
-  write(run .. "/serve.json", json.canonical(config), true)
+  write(run .. "/serve.json", json.canonical(config))
   write(run .. "/nginx.conf", configuration(args, run, nginx))
-  ffi.C.setenv("PERIGEE_LIB", pgee.path, 1)
-  ffi.C.setenv("PERIGEE_THREADS", tostring(args.threads), 1)
+  system.set_environment("PERIGEE_LIB", pgee.path)
+  system.set_environment("PERIGEE_THREADS", tostring(args.threads))
   for _, model in ipairs(config.models) do
     io.stderr:write(("%s: %s, %s, %d tokens, %s\n"):format(model.name, model.task, model.type, model.limit, model.path))
   end
@@ -248,5 +224,5 @@ common.main(function()
   if args.check then
     words[#words + 1] = "-t"
   end
-  become(unpack(words))
+  system.become(words)
 end)

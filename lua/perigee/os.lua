@@ -35,6 +35,9 @@ ffi.cdef [[
   void (*sysv_signal(int number, void (*handler)(int)))(int);
 
   int getpid(void);
+  unsigned getuid(void);
+  int execvp(const char *file, char *const *arguments);
+  int setenv(const char *name, const char *value, int overwrite);
   int kill(int pid, int signal);
   int fork(void);
   int pipe(int fds[2]);
@@ -235,8 +238,9 @@ local KINDS = {
   [12] = "a socket",
 }
 
---- Describes a path or a file descriptor: { kind = "a directory", regular = false, bytes = 4096, id = "..." }. Equal ids mean
--- the same file. Returns nil if the system call fails; then the second result is true if nothing has that path.
+--- Describes a path or a file descriptor: { kind = "a directory", regular = false, bytes = 4096, id = "...", owner = number of a
+-- user, mode = its lower twelve bits }. Equal ids mean the same file. Returns nil if the system call fails; then the second result
+-- is true if nothing has that path.
 function system.stat(file)
   local HERE, EMPTY_PATH, BASIC = -100, 0x1000, 0x7ff
   local ENOENT, ENOTDIR = 2, 20
@@ -248,7 +252,7 @@ function system.stat(file)
   local kind = math.floor(to.mode / 4096)
   return {
     kind = KINDS[kind] or "no file", regular = kind == 8, bytes = tonumber(to.size),
-    id = ("%d:%d:%s"):format(to.major, to.minor, tostring(to.inode)),
+    id = ("%d:%d:%s"):format(to.major, to.minor, tostring(to.inode)), owner = tonumber(to.user), mode = to.mode % 4096,
   }
 end
 
@@ -257,6 +261,11 @@ function system.make_folder(folder)
   for slash in (folder .. "/"):gmatch "()/" do
     S.mkdir(folder:sub(1, slash - 1), 493) -- rwxr-xr-x
   end
+end
+
+--- Makes a folder that only this user can read and write. It reports no failure, and changes no folder that is there.
+function system.make_private_folder(folder)
+  S.mkdir(folder, 448) -- rwx------
 end
 
 --- The path at which a file written to `path` will be: if `path` is a link, the target of the link.
@@ -318,6 +327,28 @@ end
 --- Waits until a child process has ended.
 function system.wait(pid)
   S.waitpid(pid, nil, 0)
+end
+
+--- The number of the user that this process runs as.
+function system.user()
+  return tonumber(S.getuid())
+end
+
+--- Sets a variable of the environment, for this process and the programs that it starts.
+function system.set_environment(name, value)
+  S.setenv(name, value, 1)
+end
+
+--- Replaces this process by a program. words: the program and its arguments. If it returns, that failed, which is an error.
+function system.become(words)
+  local list, kept = ffi.new("char *[?]", #words + 1), {}
+  for i, word in ipairs(words) do
+    kept[i] = ffi.new("char[?]", #word + 1, word)
+    list[i - 1] = kept[i]
+  end
+  io.stdout:flush()
+  S.execvp(words[1], list)
+  error(("cannot start '%s': %s"):format(words[1], system.reason()), 0)
 end
 
 --- Ends this process at once: buffers of the io library are not written, and finalizers do not run.

@@ -22,7 +22,8 @@ local function rerank(c)
       break
     end
     results[i] = {
-      index = entry.index, relevance_score = entry.score, document = r.return_documents and { text = texts[entry.index + 1] } or nil,
+      index = entry.index, relevance_score = entry.score,
+      document = r.return_documents and { text = texts[entry.index + 1] } or nil,
     }
   end
   return {

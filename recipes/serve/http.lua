@@ -236,7 +236,8 @@ function http.handle()
   metrics.count("te_request_count", label)
   local context = setmetatable({ began = ngx.now(), named = named, tokens = 0, waited = 0, ran = 0 }, Context)
   local ok, why = xpcall(run, function(e)
-    return type(e) == "table" and e or { kind = "Backend", message = "the server failed", trace = debug.traceback(tostring(e), 2) }
+    local trace = type(e) ~= "table" and debug.traceback(tostring(e), 2) or nil
+    return trace and { kind = "Backend", message = "the server failed", trace = trace } or e
   end, route, context)
   if ok then
     return metrics.count("te_request_success", label)

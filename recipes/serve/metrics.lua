@@ -1,5 +1,5 @@
---- Counters of the server in Prometheus' text format, by the names that text-embeddings-inference gives them. They are summed over
--- the workers: nginx's shared memory holds them.
+--- Counters of the server in Prometheus' text format, by the names that text-embeddings-inference gives them. nginx's shared
+-- memory holds them, summed over the workers.
 local metrics = {}
 
 local dict = ngx.shared.perigee
@@ -84,7 +84,8 @@ local function write_histograms(lines)
       lines[#lines + 1] = ('%s_bucket{le="%g"} %.0f'):format(name, bound, below)
     end
     lines[#lines + 1] = ('%s_bucket{le="+Inf"} %.0f'):format(name, dict:get("n " .. name) or 0)
-    lines[#lines + 1] = ("%s_sum %.9g\n%s_count %.0f"):format(name, dict:get("s " .. name) or 0, name, dict:get("n " .. name) or 0)
+    lines[#lines + 1] = ("%s_sum %.9g"):format(name, dict:get("s " .. name) or 0)
+    lines[#lines + 1] = ("%s_count %.0f"):format(name, dict:get("n " .. name) or 0)
   end
 end
 
@@ -94,7 +95,7 @@ function metrics.text()
   for worker = 0, ngx.worker.count() - 1 do
     waiting = waiting + (dict:get("q " .. worker) or 0)
   end
-  lines[1] = ("# HELP te_queue_size Requests that wait for the engine\n# TYPE te_queue_size gauge\nte_queue_size %d"):format(waiting)
+  lines[1] = "# HELP te_queue_size Requests that wait for the engine\n# TYPE te_queue_size gauge\nte_queue_size " .. waiting
   write_counters(lines)
   write_histograms(lines)
   return table.concat(lines, "\n") .. "\n"

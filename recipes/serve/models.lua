@@ -8,8 +8,8 @@ local models = {}
 
 local opened = {}
 
---- Opens the artifact of a model. The master process does so before it starts workers: what is wrong with a file stops the server,
--- or keeps the old workers when it is reloaded.
+--- Opens the artifact of a model. The master process does so before it starts workers: a file that cannot be opened stops the
+-- server, or keeps the old workers when it is reloaded.
 function models.open(model)
   opened[model.path] = opened[model.path] or perigee.open(model.path)
   return opened[model.path]

@@ -20,10 +20,11 @@ local function embeddings(c)
   }
   local data = {}
   for i, answer in ipairs(answers) do
-    data[i] = ('{"object":"embedding","index":%d,"embedding":%s}'):format(i - 1, base64 and '"' .. answer.value .. '"' or answer.value)
+    local vector = base64 and '"' .. answer.value .. '"' or answer.value
+    data[i] = ('{"object":"embedding","index":%d,"embedding":%s}'):format(i - 1, vector)
   end
-  return ('{"object":"list","model":%s,"data":[%s],"usage":{"prompt_tokens":%d,"total_tokens":%d}}'):format(jsonl.quote(model.name),
-    table.concat(data, ","), c.tokens, c.tokens)
+  local usage = ('{"prompt_tokens":%d,"total_tokens":%d}'):format(c.tokens, c.tokens)
+  return ('{"object":"list","model":%s,"data":[%s],"usage":%s}'):format(jsonl.quote(model.name), table.concat(data, ","), usage)
 end
 
 local function models_list()
@@ -39,7 +40,8 @@ local EMBEDDING = object {
 }
 
 return {
-  { path = "/v1/embeddings", method = "POST", form = "openai", summary = "Vectors, as OpenAI's API gives them", handle = embeddings,
+  { path = "/v1/embeddings", method = "POST", form = "openai", handle = embeddings,
+    summary = "Vectors, as OpenAI's API gives them",
     response = object {
       object = fields.TEXT, model = fields.TEXT, data = { type = "array", items = EMBEDDING },
       usage = object { prompt_tokens = { type = "integer" }, total_tokens = { type = "integer" } },

@@ -27,6 +27,8 @@ local function openapi()
   return { openapi = "3.1.0", info = { title = "Perigee", version = require("perigee").version }, paths = paths }
 end
 
+local POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+
 local page
 
 local function ui()
@@ -35,7 +37,7 @@ local function ui()
     page = file:read "*a"
     file:close()
   end
-  ngx.header["content-security-policy"] = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+  ngx.header["content-security-policy"] = POLICY
   return page, "text/html; charset=utf-8"
 end
 

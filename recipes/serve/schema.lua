@@ -9,7 +9,8 @@ local pgee = require "perigee.ffi"
 local schema = {}
 
 local SAID = {
-  string = "a string", integer = "an integer", number = "a number", boolean = "true or false", array = "a list", object = "an object",
+  string = "a string", integer = "an integer", number = "a number", boolean = "true or false", array = "a list",
+  object = "an object",
 }
 
 -- What a schema expects, in words.
@@ -81,7 +82,8 @@ end
 
 local function check_list(s, v, where)
   if s.minItems and #v < s.minItems or s.maxItems and #v > s.maxItems then
-    return ("%s has %d entries, expected %s"):format(where, #v, s.said or ("%d to %s"):format(s.minItems or 0, s.maxItems or "any"))
+    local expected = s.said or ("%d to %s"):format(s.minItems or 0, s.maxItems or "any")
+    return ("%s has %d entries, expected %s"):format(where, #v, expected)
   end
   for i, item in ipairs(v) do
     local why = check(s.items, item, ("%s[%d]"):format(where, i - 1))

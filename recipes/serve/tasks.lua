@@ -1,4 +1,4 @@
---- Entities, answers, masks and zero-shot labels, in the form of Hugging Face's inference API; and the path / by the model's task.
+--- Entities, answers, masks and zero-shot labels, in the form of Hugging Face's inference API; and where POST / leads to.
 local errors = require "serve.errors"
 local fields = require "serve.fields"
 local inputs = require "serve.inputs"
@@ -108,7 +108,9 @@ local SPANS = { type = "array", items = object {
   ["end"] = { type = "integer" },
 } }
 local QUESTION = object({ question = fields.TEXT, context = fields.TEXT }, { "question", "context" })
-local ANSWER = object { answer = fields.TEXT, score = { type = "number" }, start = { type = "integer" }, ["end"] = { type = "integer" } }
+local ANSWER = object {
+  answer = fields.TEXT, score = { type = "number" }, start = { type = "integer" }, ["end"] = { type = "integer" },
+}
 local PIECES = { type = "array", items = object {
   score = { type = "number" }, token = { type = "integer" }, token_str = fields.TEXT, sequence = fields.TEXT,
 } }
@@ -124,13 +126,16 @@ return {
     request = request({
       inputs = fields.STRINGS,
       parameters = object {
-        aggregation_strategy = { type = "string", enum = { "none", "simple", "first", "average", "max" } }, ignore_labels = fields.TEXTS,
+        aggregation_strategy = { type = "string", enum = { "none", "simple", "first", "average", "max" } },
+        ignore_labels = fields.TEXTS,
       },
     }, { "inputs" }) },
   { path = "/qa", method = "POST", summary = "Answers to questions, out of their contexts", handle = qa,
     response = one_or_many(one_or_many(ANSWER)),
     request = request({
-      inputs = { anyOf = { QUESTION, { type = "array", items = QUESTION } }, said = '{"question":, "context":} or a list of these' },
+      inputs = {
+        anyOf = { QUESTION, { type = "array", items = QUESTION } }, said = '{"question":, "context":} or a list of these',
+      },
       parameters = object {
         top_k = fields.COUNT, handle_impossible_answer = fields.FLAG, max_answer_len = fields.COUNT, doc_stride = fields.COUNT,
       },

@@ -69,7 +69,8 @@ local function similarity(c)
   c.request = r.parameters or {}
   c.request.model = r.model
   local model = c:model "embed"
-  return similarities(c:answer { model = model, task = "embed", options = embed_options(c, model), format = "bytes", items = items })
+  local options = embed_options(c, model)
+  return similarities(c:answer { model = model, task = "embed", options = options, format = "bytes", items = items })
 end
 
 ---- Classes and ranks -------------------------------------------------------------------------------------------------
@@ -180,7 +181,8 @@ return {
   { path = "/similarity", method = "POST", summary = "The cosines of a sentence with others", handle = similarity,
     response = fields.NUMBERS, request = object({
       inputs = object({
-        source_sentence = fields.TEXT, sentences = { type = "array", items = fields.TEXT, minItems = 1, said = "a list of strings" },
+        source_sentence = fields.TEXT,
+        sentences = { type = "array", items = fields.TEXT, minItems = 1, said = "a list of strings" },
       }, { "source_sentence", "sentences" }),
       parameters = object { truncate = fields.FLAG, truncation_direction = fields.SIDE, prompt_name = fields.TEXT },
       model = fields.MODEL,
@@ -194,19 +196,24 @@ return {
       },
     }, { "inputs" }) },
   { path = "/rerank", method = "POST", summary = "Texts by how well they answer a query", handle = rerank,
-    response = { type = "array", items = object { index = { type = "integer" }, score = { type = "number" }, text = fields.TEXT } },
+    response = { type = "array", items = object {
+      index = { type = "integer" }, score = { type = "number" }, text = fields.TEXT,
+    } },
     request = request({
       query = fields.TEXT, texts = { type = "array", items = fields.TEXT, minItems = 1, said = "a list of strings" },
       raw_scores = fields.FLAG, return_text = fields.FLAG,
     }, { "query", "texts" }) },
   { path = "/tokenize", method = "POST", summary = "The tokens of texts", handle = tokenize,
     response = { type = "array", items = { type = "array", items = object {
-      id = { type = "integer" }, text = fields.TEXT, special = fields.FLAG, start = { type = "integer" }, stop = { type = "integer" },
+      id = { type = "integer" }, text = fields.TEXT, special = fields.FLAG, start = { type = "integer" },
+      stop = { type = "integer" },
     } } },
     request = object({ inputs = fields.STRINGS, add_special_tokens = fields.FLAG, model = fields.MODEL }, { "inputs" }) },
   { path = "/decode", method = "POST", summary = "The texts of token ids", handle = decode, response = fields.TEXTS,
     request = object({
-      ids = { anyOf = { fields.IDS, { type = "array", items = fields.IDS } }, said = "a list of token ids, or a list of such lists" },
+      ids = {
+        anyOf = { fields.IDS, { type = "array", items = fields.IDS } }, said = "a list of token ids, or a list of such lists",
+      },
       skip_special_tokens = fields.FLAG, model = fields.MODEL,
     }, { "ids" }) },
   { path = "/info", method = "GET", summary = "About the model", handle = info, response = { type = "object", properties = {} } },
