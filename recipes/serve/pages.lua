@@ -41,6 +41,14 @@ local function ui()
   return page, "text/html; charset=utf-8"
 end
 
+local function list_models()
+  local list = {}
+  for i, model in ipairs(config.models) do
+    list[i] = { name = model.name, tasks = model.tasks }
+  end
+  return list
+end
+
 -- POST /: the endpoint of the model's task, with its checks.
 local function root(c)
   local asked = c.request
@@ -57,7 +65,9 @@ end
 return {
   { path = "/openapi.json", method = "GET", summary = "This description", response = { type = "object", properties = {} },
     handle = function() return jsonl.write(openapi()) end },
-  { path = "/ui", method = "GET", summary = "A page to try the models by hand", handle = ui },
+  { path = "/ui", method = "GET", summary = "A page to try the models by hand", open = true, handle = ui },
+  { path = "/ui/models", method = "GET", summary = "The models and their tasks, for that page", handle = list_models,
+    response = { type = "array", items = { type = "object", properties = {} } } },
   { path = "/", method = "POST", summary = "What the model's task is: /embed, /predict, /ner, /qa, /fill_mask, /zeroshot",
     request = { description = "As the endpoint that it leads to has it" }, handle = root },
 }
