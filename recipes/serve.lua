@@ -39,6 +39,7 @@ local function arguments()
       { "max_queue", { "integer", 1, default = 512, help = "Max requests that wait in a worker; more have status 429" } },
       { "max_connections", { "integer", 64, 1000000, default = 16384, help = "Max open connections of a worker" } },
       { "timeout", { "integer", 1, 86400, default = 60, help = "Seconds after which a request has status 503" } },
+      { "user", { "text", argname = "name", help = "If root starts it: the user that workers run as", said = "root" } },
       { "run", { "text", argname = "folder", help = "Folder for nginx's files", said = "a folder of the user's, by the port" } },
       { "log", { "choice", { all = true, errors = true }, default = "errors", help = "all: log each request, as JSON" } },
       { "check", { "flag", help = "Only write the configuration and check it" } },
@@ -178,6 +179,7 @@ local function configuration(args, run, nginx)
   local lua = find.folder
   local workers = args.workers or math.max(1, math.floor(#system.affinity() / args.threads))
   local values = {
+    user = system.user() == 0 and ("user %s;"):format(args.user or "root") or "",
     load_modules = nginx.modules, workers = workers, affinity = affinity(workers, args.threads), run = run,
     env = "env " .. table.concat(PASSED, ";\nenv ") .. ";", seconds = args.timeout, connections = args.max_connections,
     files = open_files(args.max_connections + 512), log_level = "notice", host = args.host, port = args.port,
@@ -203,6 +205,9 @@ end
 
 common.main(function()
   local args = arguments()
+  if args.user and system.user() ~= 0 then
+    fail "--user has no effect unless root starts the server"
+  end
   local nginx = find_nginx()
   local run = run_folder(args)
   local config = {

@@ -23,20 +23,20 @@ local function check_ids(ids, model)
   end
 end
 
---- The inputs of a request for a model, as the engine takes them, the number of their characters, and whether it was one input.
+--- The inputs of a request for a model, as the engine takes them; how many of them are ids; and the characters of the others.
 function M.read(given, model)
-  local list, single = M.list(given)
-  local items, characters = {}, 0
+  local list = M.list(given)
+  local items, ids, characters = {}, 0, 0
   for i, item in ipairs(list) do
     if type(item) == "table" then
       check_ids(item, model)
-      items[i] = { ids = item }
+      items[i], ids = { ids = item }, ids + 1
     else
       items[i] = item
       characters = characters + #item
     end
   end
-  return items, single, characters
+  return items, ids, characters
 end
 
 return M

@@ -31,10 +31,12 @@ function models.describe(name, path)
       tasks[#tasks + 1] = "zeroshot"
     end
   end
-  local prompts = m:prompts() or {}
+  local prompts, default = m:prompts()
+  prompts = prompts or {}
   local described = {
     name = name, path = path, task = m.task, tasks = tasks, limit = m.limit, vocabulary = m.vocabulary, labels = labels,
     type = m.config.model_type, width = m.config.hidden_size, prompts = next(prompts) and prompts or nil,
+    prompted = default ~= nil,
     pooling = m.task == "embed" and m:pooling().modes[1] or nil, int8 = m.file:metadata "settings" ~= nil,
   }
   m:release()
@@ -44,7 +46,7 @@ end
 --- The names of a model's prompts, in words.
 function models.prompt_names(model)
   local names = {}
-  for name in pairs(model.prompts) do
+  for name in pairs(model.prompts or {}) do
     names[#names + 1] = name
   end
   table.sort(names)

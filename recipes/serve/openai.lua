@@ -10,13 +10,13 @@ local object = fields.object
 local function embeddings(c)
   local r = c.request
   local model = c:model "embed"
-  local items, _, characters = inputs.read(r.input, model)
+  local items, ids, characters = inputs.read(r.input, model)
   c.characters = characters
   metrics.count("te_embed_count", nil, #items)
   local base64 = r.encoding_format == "base64"
   local answers = c:answer {
     model = model, task = "embed", format = base64 and "base64" or "json", items = items,
-    options = { dimensions = r.dimensions, normalize = true },
+    options = { dimensions = r.dimensions, normalize = true, prompt = ids == 0 and nil },
   }
   local data = {}
   for i, answer in ipairs(answers) do

@@ -10,11 +10,15 @@ local object, request = fields.object, fields.request
 
 ---- Vectors -----------------------------------------------------------------------------------------------------------
 
--- The engine's options of embed.
-local function embed_options(c, model)
+-- The engine's options of embed. ids: how many of the inputs are token ids, before which no prompt can stand.
+local function embed_options(c, model, items, ids)
   local r, options = c.request, c:options()
+  if ids > 0 and (r.prompt_name or model.prompted and ids < #items) then
+    errors.fail("Validation", "inputs has token ids, and a prompt goes before texts only; send texts, or token ids alone")
+  end
+  options.prompt = ids == 0 and nil -- false: not even the model's default
   if r.prompt_name then
-    options.prompt = model.prompts[r.prompt_name]
+    options.prompt = (model.prompts or {})[r.prompt_name]
       or errors.fail("Validation", "prompt_name is '%s'; %s has %s", r.prompt_name, model.name, models.prompt_names(model))
   end
   options.dimensions, options.normalize = r.dimensions, r.normalize ~= false
@@ -32,10 +36,11 @@ end
 
 local function embed(c)
   local model = c:model "embed"
-  local items, _, characters = inputs.read(c.request.inputs, model)
+  local items, ids, characters = inputs.read(c.request.inputs, model)
   c.characters = characters
   metrics.count("te_embed_count", nil, #items)
-  return joined(c:answer { model = model, task = "embed", options = embed_options(c, model), format = "json", items = items })
+  local options = embed_options(c, model, items, ids)
+  return joined(c:answer { model = model, task = "embed", options = options, format = "json", items = items })
 end
 
 local function embed_all(c)
@@ -69,7 +74,7 @@ local function similarity(c)
   c.request = r.parameters or {}
   c.request.model = r.model
   local model = c:model "embed"
-  local options = embed_options(c, model)
+  local options = embed_options(c, model, items, 0)
   return similarities(c:answer { model = model, task = "embed", options = options, format = "bytes", items = items })
 end
 
