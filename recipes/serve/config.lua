@@ -4,7 +4,6 @@
 --   limits   { body = bytes, texts = of a request, batch_tokens =, queue = requests of a worker, seconds = }
 --   key      the API key, or nil
 local json = require "perigee.base.json"
-local jsonl = require "perigee.pipe.jsonl"
 
 local config = { ready = false }
 
@@ -21,7 +20,7 @@ end
 
 --- A table of options as text, the same for equal tables.
 function config.text_of(options)
-  return options and jsonl.write(options) or ""
+  return options and json.line(options) or ""
 end
 
 return config

@@ -3,7 +3,7 @@ local bit = require "bit"
 local config = require "serve.config"
 local errors = require "serve.errors"
 local json = require "perigee.base.json"
-local jsonl = require "perigee.pipe.jsonl"
+local utf8 = require "perigee.base.utf8"
 local metrics = require "serve.metrics"
 local queue = require "serve.queue"
 local routes = require "serve.routes"
@@ -39,7 +39,7 @@ local function send_error(e, form)
   elseif e.kind == "Unauthorized" then
     ngx.header["www-authenticate"] = "Bearer"
   end
-  send(errors.STATUS[e.kind], jsonl.write(FORMS[form or "tei"](e)))
+  send(errors.STATUS[e.kind], json.line(FORMS[form or "tei"](e)))
 end
 
 ---- Requests ----------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ local function read_request(route)
   if text == "" then
     fail("Empty", "the body is empty, expected a JSON object")
   end
-  local bad = jsonl.malformed(text)
+  local bad = utf8.malformed(text)
   if bad then
     fail("Syntax", "the body is no valid UTF-8 at byte %d", bad)
   end
@@ -207,7 +207,7 @@ local function run(route, context)
     set_timing(context)
   end
   if answer ~= nil then
-    send(context.status or 200, type(answer) == "string" and answer or jsonl.write(answer), kind)
+    send(context.status or 200, type(answer) == "string" and answer or json.line(answer), kind)
   end
 end
 

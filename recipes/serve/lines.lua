@@ -2,6 +2,7 @@
 -- other endpoints; answers are sent while it is worked on.
 local config = require "serve.config"
 local errors = require "serve.errors"
+local json = require "perigee.base.json"
 local jsonl = require "perigee.pipe.jsonl"
 local queue = require "serve.queue"
 local tasks = require("perigee").tasks
@@ -37,9 +38,9 @@ end
 
 local function record(number, result)
   if result.error then
-    return jsonl.write { line = number, error = result.error }
+    return json.line { line = number, error = result.error }
   end
-  local text = type(result.value) == "string" and result.value or jsonl.write(result.value)
+  local text = type(result.value) == "string" and result.value or json.line(result.value)
   local cut = (result.dropped or 0) > 0 and (',"truncated":%d'):format(result.dropped) or ""
   return '{"result":' .. text .. cut .. "}"
 end

@@ -1,9 +1,9 @@
 --- Endpoints as OpenAI has them.
 local config = require "serve.config"
+local json = require "perigee.base.json"
 local fields = require "serve.fields"
 local inputs = require "serve.inputs"
 local metrics = require "serve.metrics"
-local jsonl = require "perigee.pipe.jsonl"
 
 local object = fields.object
 
@@ -24,7 +24,7 @@ local function embeddings(c)
     data[i] = ('{"object":"embedding","index":%d,"embedding":%s}'):format(i - 1, vector)
   end
   local usage = ('{"prompt_tokens":%d,"total_tokens":%d}'):format(c.tokens, c.tokens)
-  return ('{"object":"list","model":%s,"data":[%s],"usage":%s}'):format(jsonl.quote(model.name), table.concat(data, ","), usage)
+  return ('{"object":"list","model":%s,"data":[%s],"usage":%s}'):format(json.quote(model.name), table.concat(data, ","), usage)
 end
 
 local function models_list()

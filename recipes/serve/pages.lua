@@ -1,7 +1,7 @@
 --- The description of the endpoints, the page to try them by hand, and the path /, which does what the model's task is.
 local config = require "serve.config"
+local json = require "perigee.base.json"
 local errors = require "serve.errors"
-local jsonl = require "perigee.pipe.jsonl"
 local schema = require "serve.schema"
 local tasks = require "serve.tasks"
 
@@ -64,7 +64,7 @@ end
 
 return {
   { path = "/openapi.json", method = "GET", summary = "This description", response = { type = "object", properties = {} },
-    handle = function() return jsonl.write(openapi()) end },
+    handle = function() return json.line(openapi()) end },
   { path = "/ui", method = "GET", summary = "A page to try the models by hand", open = true, handle = ui },
   { path = "/ui/models", method = "GET", summary = "The models and their tasks, for that page", handle = list_models,
     response = { type = "array", items = { type = "object", properties = {} } } },

@@ -54,8 +54,12 @@ describe("serve", function()
     assert.truthy(tonumber(headers["x-compute-tokens"]) > 4)
     assert.same({ answer[1] }, (s:post("/embed", { inputs = "a text" })))
     local ids = models.sentence:tokens("a text").ids
-    assert.same({ answer[1] }, (s:post("/embed", { inputs = ids })))
-    assert.same({ answer[1], answer[2] }, (s:post("/embed", { inputs = { ids, texts[2] } })))
+    local of_ids = models.sentence:embed({ ids = ids }, { prompt = false, normalize = true, tables = true })
+    assert.equal(bits(of_ids), bits(s:post("/embed", { inputs = ids })[1]))
+    assert.equal(bits(of_ids), bits(s:post("/embed", { inputs = { ids, ids } })[2]))
+    local mixed, refused = s:post("/embed", { inputs = { ids, texts[2] } })
+    assert.equal(413, refused)
+    assert.matches("send texts, or token ids alone", mixed.error)
     local raw = models.sentence:embed("a text", { normalize = false, tables = true, dimensions = 3 })
     assert.equal(bits(raw), bits(s:post("/embed", { inputs = "a text", normalize = false, dimensions = 3 })[1]))
   end)
@@ -165,7 +169,7 @@ describe("serve", function()
       { "/embed", '{"inputs":"' .. ("x"):rep(5000) .. '"}', 413, "the body has more than 4096 bytes" },
       { "/nothing", "{}", 404, "there is no /nothing" },
       { "/rerank", '{"query":"q","texts":[]}', 422, "texts has 0 entries" },
-      { "/fill_mask", '{"inputs":"no mask"}', 413, "mask" },
+      { "/fill_mask", '{"inputs":"no mask"}', 413, "has no %[MASK%]" },
     } do
       local path, body, want, message = unpack(case)
       local answer, status = s:post(path, body)
