@@ -63,12 +63,13 @@ local function compose()
 end
 
 local function deliver(groups, answers, seconds)
-  local tokens, inputs = 0, 0
+  local tokens, inputs, timed = 0, 0, {}
   for g, group in ipairs(groups) do
     for i, owner in ipairs(group.owners) do
       local job, result = owner.job, answers[g][i]
       job.answers[owner.at] = result
-      job.left, job.seconds = job.left - 1, job.seconds + seconds
+      job.left, job.seconds = job.left - 1, job.seconds + (timed[job] and 0 or seconds)
+      timed[job] = true
       tokens, inputs = tokens + (result.tokens or 0), inputs + 1
       if job.left == 0 then
         job.done:post()
