@@ -54,7 +54,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test specs lint format exact hard hard-gc hard-clang hard-run tsan tsan-run debian13 install uninstall clean help FORCE
-.PHONY: portable differential differential-files model-amx bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills fuzz embed embed-host spark bench-amx
+.PHONY: serve-clients portable differential differential-files model-amx bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills fuzz embed embed-host spark bench-amx
 .DELETE_ON_ERROR:
 
 ## make                  the library, build/libperigee.so
@@ -332,6 +332,16 @@ $(BUILD)/embed/host: recipes/embed/host.c $(LIB)
 	@echo "  LINK $@"
 	$(QUIET)$(CC) -std=c11 -D_GNU_SOURCE $(OPT) -g -pthread $(WARN) $(CFLAGS) -isystem /usr/include/luajit-2.1 -Iengine $< -o $@ \
 	  -L$(BUILD) -lperigee -lluajit-5.1 -lm -Wl,-rpath,'$$ORIGIN'
+
+## make serve-clients    recipes/serve.lua asked by clients from PyPI: openai, huggingface_hub, langchain, llama-index, haystack, cohere
+serve-clients: $(LIB) build/clients/installed
+	@sh .ci/deps serve
+	PERIGEE_LIB="$(abspath $(LIB))" $(LUAJIT) spec/support/serve_clients.lua build/clients/bin/python
+
+build/clients/installed: spec/support/clients.txt
+	python3 -m venv build/clients
+	build/clients/bin/pip install --quiet --requirement $<
+	@touch $@
 
 ## make spark            recipes/cluster/spark.py on a local cluster, of which a worker is killed; installs PySpark, which needs Java
 spark: $(LIB) build/spark/installed
