@@ -239,8 +239,8 @@ local KINDS = {
 }
 
 --- Describes a path or a file descriptor: { kind = "a directory", regular = false, bytes = 4096, id = "...", owner = number of a
--- user, mode = its lower twelve bits }. Equal ids mean the same file. Returns nil if the system call fails; the second result then
--- is true if nothing has that path.
+-- user, mode = its lower twelve bits }. Equal ids mean the same file. Returns nil if the system call fails; the second result is
+-- then true if nothing has that path.
 function system.stat(file)
   local HERE, EMPTY_PATH, BASIC = -100, 0x1000, 0x7ff
   local ENOENT, ENOTDIR = 2, 20

@@ -316,8 +316,8 @@ describe("serve's process", function()
       list[i] = ("word "):rep(30)
     end
     local out = files.write ""
-    os.execute(("curl -s -m 60 --data-binary @%s http://127.0.0.1:%d/embed > %s &"):format(files.write(cjson.encode { inputs = list }),
-      s.port, out))
+    local body = files.write(cjson.encode { inputs = list })
+    os.execute(("curl -s -m 60 --data-binary @%s http://127.0.0.1:%d/embed > %s &"):format(body, s.port, out))
     server.wait(5, function() return s:get("/metrics"):match "te_request_count{path=\"/embed\"} 1" end)
     assert.truthy(s:stop(3))
     local file = assert(io.open(out))

@@ -35,7 +35,10 @@ end
 
 -- A port that nothing listens at.
 local function free_port()
-  return tonumber((shell [[python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])']]))
+  return tonumber((shell [[python3 -c 'import socket
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])']]))
 end
 
 --- Waits up to `seconds` until f() returns something, and returns that.
@@ -54,10 +57,13 @@ function server.start(models, options)
   local s = setmetatable({ port = free_port(), log = files.write "" }, Server)
   s.run = files.folder {}
   assert(os.execute("chmod 700 " .. s.run) == 0)
-  s.pid = tonumber((shell(("PERIGEE_LIB=$PWD/build/libperigee.so setsid luajit recipes/serve.lua --port %d --run %s %s %s > %s 2>&1 "
-    .. "< /dev/null & echo $!"):format(s.port, s.run, options or "", table.concat(models, " "), s.log))))
+  local command = "PERIGEE_LIB=$PWD/build/libperigee.so setsid luajit recipes/serve.lua --port %d --run %s %s %s > %s 2>&1 "
+    .. "< /dev/null &"
+  command = command:format(s.port, s.run, options or "", table.concat(models, " "), s.log)
+  s.pid = tonumber((shell(command .. " echo $!")))
   local ready = server.wait(20, function()
-    return select(2, s:get "/health") == 200 or ffi.C.kill(s.pid, 0) ~= 0 and "ended" or s:said():find "cannot be opened" and "broken"
+    local broken = ffi.C.kill(s.pid, 0) ~= 0 or s:said():find "cannot be opened"
+    return broken and "broken" or select(2, s:get "/health") == 200
   end)
   if ready ~= true then
     s:stop()
