@@ -14,8 +14,11 @@ local ALPHAS = { false, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1 }
 common.main(function()
   local modes = { "choice", { static = true, dynamic = true }, default = "static", help = "Where the scales come from" }
   local args = judging.arguments("alpha", "Calibrates once, and judges alphas from 0.3 to 1, and none.", {
-    { "activations", modes }, "symmetric", "asymmetric",
+    { "activations", modes }, "symmetric", "asymmetric", "range",
   })
+  if args.activations == "dynamic" then
+    common.refuse(args, { "range" }, "with --activations dynamic: the scales come from the values at hand")
+  end
   local symmetric = common.symmetric(args)
 
   local model = loading.load(args.model, args)
@@ -33,7 +36,7 @@ common.main(function()
   for _, alpha in ipairs(ALPHAS) do
     local q = model:quantize {
       activations = args.activations, symmetric = symmetric, stats = stats, alpha = alpha,
-      weights = args.weights, skip = args.skip,
+      weights = args.weights, skip = args.skip, range = args.range,
     }
     local hidden = q:hidden(set.some)
     local line = ("alpha %-4s  SQNR of the hidden states %5.2f dB"):format(alpha or "off", reference:sqnr(hidden))

@@ -10,7 +10,7 @@ local loading = require "loading"
 
 common.main(function()
   local what = "Quantizes a BERT to INT8 with static activation scales."
-  local args = judging.quantizing("bert_static", what, { "symmetric", "asymmetric" })
+  local args = judging.quantizing("bert_static", what, { "symmetric", "asymmetric", "range" })
 
   local model = loading.load(args.model, args)
 
@@ -20,7 +20,7 @@ common.main(function()
   -- Everything that is not named has its default; lua/README.md lists the settings.
   local q = model:quantize {
     activations = "static", stats = stats, symmetric = common.symmetric(args), alpha = args.alpha, weights = args.weights,
-    skip = args.skip,
+    skip = args.skip, range = args.range,
   }
 
   local result = judging.judge(model, q, args)

@@ -22,6 +22,7 @@ local argparse, perigee = need "argparse", need "perigee"
 local find = require "perigee.find"
 local json = require "perigee.base.json"
 local options = require "perigee.options"
+local ranges = require "perigee.quantize.ranges"
 
 local common = {}
 
@@ -94,6 +95,12 @@ local READ = {
   end,
 }
 
+-- The range methods, and the help of --range.
+local RANGES, RANGE_HELP = {}, {}
+for i, name in ipairs(ranges.NAMES) do
+  RANGES[name], RANGE_HELP[i] = true, ("%s covers %s"):format(name, ranges.text(name))
+end
+
 local ACTIVATIONS = { static = true, dynamic = true, f32 = true }
 local FORMS = {
   tsv = true, csv = true, jsonl = true, json = true, conll = true, trec = true, parallel = true, retrieval = true,
@@ -107,6 +114,10 @@ local SHARED = {
   alpha = { "alpha", help = "SmoothQuant's alpha, 0 to 1, or off", said = "0.75 if static, 0.6 if dynamic" },
   skip = { "text", list = true, help = "Linears that stay FP32: names, or patterns such as 'encoder.layer.0.*'", said = "none" },
   weights = { "choice", { row = true, tensor = true }, default = "row", help = "What one scale of weights covers" },
+  range = {
+    "choice", RANGES, said = ranges.NAMES[1],
+    help = "What the scale of static activations covers: " .. table.concat(RANGE_HELP, "; "),
+  },
   symmetric = { "flag", help = "Activations without a zero point. The default if dynamic" },
   asymmetric = { "flag", help = "Activations with a zero point. The default if static" },
   per = { "choice", { token = true, sequence = true }, default = "token", help = "What one scale of activations covers" },

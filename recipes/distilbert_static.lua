@@ -11,7 +11,7 @@ local loading = require "loading"
 
 common.main(function()
   local what = "Quantizes a DistilBERT to INT8 with static activation scales."
-  local args = judging.quantizing("distilbert_static", what, { "symmetric", "asymmetric" }, loading.distilbert,
+  local args = judging.quantizing("distilbert_static", what, { "symmetric", "asymmetric", "range" }, loading.distilbert,
     "the demo's, rewritten as a DistilBERT")
 
   -- config.json says that it is one: its definition is lua/perigee/graph/models/distilbert.lua.
@@ -19,7 +19,7 @@ common.main(function()
   local stats = model:calibrate(judging.calibration(args), { samples = args.samples })
   local q = model:quantize {
     activations = "static", stats = stats, symmetric = common.symmetric(args), alpha = args.alpha, weights = args.weights,
-    skip = args.skip,
+    skip = args.skip, range = args.range,
   }
 
   local result = judging.judge(model, q, args)

@@ -3,7 +3,7 @@
 --
 --   luajit recipes/evaluate.lua FOLDER classify dev.tsv --calibration train.tsv       (--help says all)
 --   luajit recipes/evaluate.lua FOLDER qa xquad.en.json --calibration squad.json --limit 200
---   luajit recipes/evaluate.lua FOLDER ner dev.conll --activations f32,static --settings '{ alpha = 0.8, range = "mse" }'
+--   luajit recipes/evaluate.lua FOLDER ner dev.conll --activations f32,static --alpha 0.8 --range mse
 --   luajit recipes/evaluate.lua FOLDER retrieval cranfield --query-prompt query --document-prompt 'passage: '
 --   luajit recipes/evaluate.lua model.int8.safetensors pairs dev.jsonl          an artifact, by itself
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
@@ -20,7 +20,7 @@ local evaluate = perigee.evaluate
 ---- Arguments ---------------------------------------------------------------------------------------------------------
 
 -- Options that only a checkpoint has, and those of models in INT8 alone.
-local QUANTIZING = common.join(common.CALIBRATING, { "alpha", "skip", "settings" })
+local QUANTIZING = common.join(common.CALIBRATING, { "alpha", "skip", "range", "settings" })
 local OF_CHECKPOINT = common.join({ "activations" }, QUANTIZING, common.LOADING)
 
 -- Reads the arguments that are not options: the model (unless --model names it), the task, and the files.
@@ -56,7 +56,7 @@ local function arguments()
         "choice", { f32 = true, static = true, dynamic = true }, list = true, default = { "f32", "static", "dynamic" },
         help = "Models to compare; the first is the one that others are compared with",
       } },
-    }, common.CALIBRATING, { "alpha", "skip", { "settings", { "table", help = "More settings, as a Lua table" } } },
+    }, common.CALIBRATING, { "alpha", "skip", "range", { "settings", { "table", help = "More settings, as a Lua table" } } },
     common.LABELLED, { { "limit", { "integer", 1, help = "Take so many items", said = "all" } } },
     task_options.described(tasks.options), {
       { "resamples", { "integer", 0, 1e6, default = 1000, help = "Samples of the bootstrap; 0: no intervals" } },
@@ -75,6 +75,8 @@ local function check_arguments(args)
     common.refuse(args, OF_CHECKPOINT, "on an artifact, which is judged as it was saved; it is for a checkpoint's folder")
   elseif not int8 then
     common.refuse(args, QUANTIZING, "with --activations f32 alone: nothing is quantized")
+  elseif not (" " .. table.concat(args.activations, " ") .. " "):find " static " then
+    common.refuse(args, { "range" }, "without static among --activations: dynamic scales come from the values at hand")
   end
   if artifact or #args.activations == 1 then
     common.refuse(args, { "resamples", "seed" }, "on one model: intervals are of differences between models")
@@ -117,7 +119,7 @@ local function models_of(set, args, how)
         inputs, said = calibration(model, set, args)
         stats = model:calibrate(inputs, { samples = #inputs })
       end
-      local given = { stats = stats, activations = mode, alpha = args.alpha, skip = args.skip }
+      local given = { stats = stats, activations = mode, alpha = args.alpha, skip = args.skip, range = args.range }
       for name, value in pairs(args.settings or {}) do
         given[name] = value
       end

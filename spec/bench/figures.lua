@@ -14,6 +14,7 @@ local make_outliers = require "spec.support.make_outliers"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 local random = require "perigee.checkpoint.random"
+local ranges = require "perigee.quantize.ranges"
 
 local TEXTS = "recipes/data/calibration.txt"
 local QUIET = { progress = false }
@@ -249,7 +250,7 @@ function figures.ranges()
     local model = load(row[1])
     local stats = model:calibrate(perigee.lines(TEXTS), { samples = 128, progress = false })
     local cells = { row[1] .. (row[3] and ", symmetric" or ""), tostring(row[2] or "off") }
-    for _, name in ipairs { "minmax", "percentile", "mse" } do
+    for _, name in ipairs(ranges.NAMES) do
       local output, sites = with(model, { stats = stats, range = name, alpha = row[2], symmetric = row[3] }, function(q)
         return q:sqnr(), q:sqnr "*"
       end)

@@ -7,7 +7,7 @@ local observer = require "perigee.observer"
 local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"
 local quant = require "perigee.quant"
-local range = require "perigee.quantize.range"
+local ranges = require "perigee.quantize.ranges"
 local safetensors = require "perigee.safetensors"
 local sentencepiece = require "perigee.tokenizer.sentencepiece"
 local tensor = require "perigee.tensor"
@@ -163,9 +163,9 @@ describe("a NaN of any bits", function()
         assert.is_false((pcall(o.update, o, rows)))
         local seen = { min = t:rows(1, K), max = t:rows(1, K), sample = rows, count = 3 }
         local node = { site = { width = K }, factors = t:rows(1, K), wmax = t:rows(1, K) }
-        for _, method in ipairs { "minmax", "percentile", "mse" } do
+        for _, method in ipairs(ranges.NAMES) do
           for _, symmetric in ipairs { true, false } do
-            local ok, low = pcall(range.estimate, method, seen, node, symmetric)
+            local ok, low = pcall(ranges.choose, method, seen, node, symmetric)
             assert(not ok or type(low) == "number")
           end
         end

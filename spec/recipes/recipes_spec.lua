@@ -312,6 +312,7 @@ describe("recipes", function()
       { { "/nowhere", "embed", labelled, "--calibration", "no" }, "--calibration has no effect on an artifact" },
       { { "/nowhere", "embed", labelled, "--skip", "no" }, "--skip has no effect on an artifact" },
       { { embedder, "embed", labelled, "--activations", "f32", "--samples", "4" }, "--samples has no effect with --activations" },
+      { { embedder, "embed", labelled, "--activations", "f32,dynamic", "--range", "mse" }, "--range has no effect without" },
       { { embedder, "embed", labelled, "--activations", "f32", "--seed", "4" }, "--seed has no effect on one model" },
       { { embedder, "embed", labelled, "--language", "de" }, "--language has no effect with the task embed, only with qa" },
       { { embedder, "embed", labelled, "--part", "x" }, "--part has no effect on a file of this form" },

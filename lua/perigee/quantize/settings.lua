@@ -11,7 +11,7 @@
 --                statistics; without them "auto" is FP32. Where the linear of queries, keys and values stays FP32, so does its
 --                attention
 --   pages        "normal", or "huge": packed weights lie in memory that asks the kernel for huge pages. The bits are the same
---   range        how the range that a static scale covers is chosen: "minmax", "percentile" or "mse" (see quantize/range.lua)
+--   range        range method: how the range that a static scale covers is chosen (see quantize/ranges/init.lua)
 --   sites        what sites have of their own: { pattern = { activations, symmetric, per, weights, alpha, skip, range } },
 --                where the closest pattern decides, setting by setting. A site with activations of its own has their defaults
 --                of symmetric, per, and of an alpha that is at its default

@@ -4,7 +4,7 @@ local artifacts = require "spec.support.artifacts"
 local files = require "spec.support.files"
 local models = require "spec.support.models"
 local perigee = require "perigee"
-local range = require "perigee.quantize.range"
+local ranges = require "perigee.quantize.ranges"
 local tensor = require "perigee.tensor"
 local attention = require "perigee.graph.passes.attention"
 
@@ -76,9 +76,9 @@ describe("what is read by an index", function()
       return { min = tensor.new("F32", K), max = tensor.new("F32", K), sample = tensor.new("F32", { 2, K }), count = 2 }
     end
     local node = { site = { width = 8 }, factors = tensor.new("F32", 8), wmax = tensor.new("F32", 8) }
-    refused("expected %[8%]", range.estimate, "mse", seen(6), node, true)
+    refused("expected %[8%]", ranges.choose, "mse", seen(6), node, true)
     node.factors = tensor.new("F32", 4)
-    refused("expected %[8%]", range.estimate, "mse", seen(8), node, true)
+    refused("expected %[8%]", ranges.choose, "mse", seen(8), node, true)
     refused("expected %[12%]", attention.scales, { min = tensor.new("F32", 12), max = tensor.new("F32", 9) }, 2)
   end)
 end)

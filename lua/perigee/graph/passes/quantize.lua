@@ -6,7 +6,7 @@
 -- zero = }.
 local packed = require "perigee.packed"
 local quant = require "perigee.quant"
-local ranges = require "perigee.quantize.range"
+local ranges = require "perigee.quantize.ranges"
 local settings = require "perigee.quantize.settings"
 local smooth = require "perigee.graph.passes.smooth"
 
@@ -30,7 +30,7 @@ local function make_quantizer(node, stats, own)
   local K, factors = node.site.width, node.factors or nil
   local quantizer = { mode = own.per, symmetric = own.symmetric }
   if own.activations == "static" then
-    local low, high = ranges.estimate(own.range, stats:site(node.site), node, own.symmetric)
+    local low, high = ranges.choose(own.range, stats:site(node.site), node, own.symmetric)
     local range = quant.range(low, high, { symmetric = own.symmetric })
     quantizer.mode, quantizer.scale, quantizer.zero = "static", range.scale, range.zero
     quantizer.m = quant.multiplier(range.scale, factors or K)

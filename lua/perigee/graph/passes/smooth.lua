@@ -5,6 +5,7 @@
 -- whatever quantizes the site.
 local pgee = require "perigee.ffi"
 local quant = require "perigee.quant"
+local ranges = require "perigee.quantize.ranges"
 local settings = require "perigee.quantize.settings"
 local tensor = require "perigee.tensor"
 
@@ -46,7 +47,8 @@ end
 -- factors or false, and wmax, the largest |w| of each channel, where something depends on it. memo keeps them.
 function smooth.values(site, parts, stats, own, memo)
   local alpha = stats and own.alpha or false
-  local wmax = (alpha or own.range ~= "minmax") and memo:get("absmax " .. site.name, function()
+  local clips = own.activations == "static" and ranges.weighted(own.range)
+  local wmax = (alpha or clips) and memo:get("absmax " .. site.name, function()
     return quant.absmax(smooth.weights(parts))
   end)
   local factors = alpha and memo:get(("factors %s %.17g"):format(site.name, alpha), function()

@@ -5,6 +5,7 @@ local nearest = require "perigee.base.nearest"
 local options = require "perigee.options"
 local patterns = require "perigee.base.patterns"
 local pgee = require "perigee.ffi"
+local ranges = require "perigee.quantize.ranges"
 
 local values = {}
 
@@ -20,7 +21,7 @@ function values.defaults(activations)
   local static = activations == "static"
   return {
     activations = activations, symmetric = not static, per = static and "tensor" or "token", weights = "row",
-    alpha = values.ALPHA[activations], skip = {}, attention = "auto", range = "minmax", pages = "normal", sites = {},
+    alpha = values.ALPHA[activations], skip = {}, attention = "auto", range = ranges.NAMES[1], pages = "normal", sites = {},
   }
 end
 
@@ -64,7 +65,7 @@ local check = {}
 
 local CHOICES = {
   activations = { "static", "dynamic" }, symmetric = { true, false }, weights = { "row", "tensor" },
-  attention = { "auto", "int8", "f32" }, pages = { "normal", "huge" }, range = { "minmax", "percentile", "mse" },
+  attention = { "auto", "int8", "f32" }, pages = { "normal", "huge" }, range = ranges.NAMES,
 }
 
 for key, allowed in pairs(CHOICES) do
