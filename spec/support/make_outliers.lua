@@ -162,7 +162,7 @@ local function make(folder, strength)
   strength = strength or 30
   assert(type(strength) == "number" and strength >= 1, "the strength is a number of at least 1")
   local pieces = vocabulary_of()
-  require("perigee.ffi").make_folder(folder)
+  require("perigee.os").make_folder(folder)
   write(folder .. "/config.json", json.canonical {
     model_type = "bert", architectures = { "BertModel" }, hidden_act = "gelu", hidden_size = HIDDEN, num_hidden_layers = LAYERS,
     num_attention_heads = HEADS, intermediate_size = INNER, max_position_embeddings = POSITIONS, type_vocab_size = 2,
