@@ -9,8 +9,8 @@ local M = {}
 
 -- ---- Finding the library ----------------------------------------------------------------------------------------------
 
---- Where the library may be, in order: PERIGEE_LIB and nothing else if it is set; else beside this module, the source tree, the
--- lib folder of the prefix that this module was installed under, the system.
+-- The paths to try, in order. If PERIGEE_LIB is set, only that. Else: the folder of this module, the source tree, the lib folder
+-- of the prefix that this module was installed under, the system's folders.
 local function candidates()
   local named = os.getenv "PERIGEE_LIB"
   if named and named ~= "" then
@@ -25,7 +25,7 @@ local function candidates()
   }
 end
 
---- A file that is there but does not load is an error of its own: a library found further on might be another version.
+-- If a file exists and does not load, that is an error: a library found further on might be of another version.
 local function load_library()
   local tried = candidates()
   for _, path in ipairs(tried) do
@@ -76,9 +76,9 @@ function M.is_own(info)
   return false
 end
 
---- The level to give to Lua's error function, so that the error names the innermost line outside of these modules. 0 (the error
--- names no line) if these modules called a function in protected mode on the way: the modules catch such an error and extend it
--- or raise it again.
+--- The level to give to Lua's error function, so that the error names the innermost line outside of these modules. The level is 0
+-- (the error names no line) if these modules called a function in protected mode on the way, because they catch such an error
+-- and extend it or raise it again.
 function M.blame()
   for level = 2, math.huge do
     local frame = debug.getinfo(level, "Sf")
@@ -90,21 +90,21 @@ function M.blame()
   end
 end
 
---- Lua's error for these modules: blames the line that called them, as blame says; level 0 blames nobody. (A tail call, `return
--- f(...)`, leaves no line to blame.)
+--- Lua's error for these modules. The error names the line that called them (see blame); with level 0 it names no line. A tail
+-- call, `return f(...)`, leaves no line to name.
 function M.error(message, level)
   error(message, level == 0 and 0 or M.blame())
 end
 
---- Raises the library's message unless `status` is PGEE_OK. Blames as error does.
+--- Raises the library's message unless `status` is PGEE_OK. The error names the same line as M.error's.
 function M.check(status)
   if status ~= 0 then
     M.error(ffi.string(C.pgee_message()))
   end
 end
 
---- Calls f(...) and returns up to two results. f raises errors without a line; raise makes them blame the line that called
--- these modules.
+--- Calls f(...) and returns up to two results. If f raises an error, which names no line, raise makes it name the line that
+-- called these modules.
 function M.raise(f, ...)
   local ok, result, second = pcall(f, ...)
   if not ok then
@@ -152,14 +152,14 @@ end
 
 -- ---- Handles ------------------------------------------------------------------------------------------------------------
 
---- A place for a result that C writes: out "pgee_tensor *" holds one, at [0]. Made once by each module, used for every call.
+--- A place for a result that C writes: out "pgee_tensor *" holds one, at [0]. A module makes it once and uses it for every call.
 function M.out(ctype)
   return ffi.new(ctype .. "[1]")
 end
 
---- Keeps the values behind it alive for as long as the cdata `owner` lives, and returns `owner`. It is for a struct or an array
--- of pointers into memory that Lua's collector frees, because the collector does not look for pointers inside of a cdata. Each
--- function that fills such a struct calls hold, so that its caller needs to keep only the struct.
+--- Keeps the other arguments alive as long as the cdata `owner` lives, and returns `owner`. owner: a struct or an array of
+-- pointers into memory that Lua's collector frees. Without hold they would be freed, because the collector looks for no
+-- pointers in a cdata. Each function that fills such a struct calls hold, so that its caller needs to keep only the struct.
 local held = setmetatable({}, { __mode = "k" })
 function M.hold(owner, ...)
   held[owner] = { ... }
@@ -174,7 +174,7 @@ local function is_array(x)
   return ffi.istype(int32s, x) or bytes and bytes > 0 and bytes % 4 == 0 and ffi.istype(("int32_t[%d]"):format(bytes / 4), x)
 end
 
---- Errors unless x is an int32_t array of C of at least `count` elements, or a pointer, whose array may be of any size.
+--- An error unless x is an int32_t array of C with at least `count` elements, or an int32_t pointer, whose size is not known.
 function M.check_int32s(x, what, count)
   local array = is_array(x) and ffi.sizeof(x) / 4
   if not (array and array >= count) and not (ffi.istype(int32_pointer, x) and x ~= nil) then
@@ -182,8 +182,8 @@ function M.check_int32s(x, what, count)
   end
 end
 
--- The collector sees 8 bytes where the library holds megabytes. When what the library holds has doubled since it was least,
--- unreachable objects may be why.
+-- The collector sees 8 bytes where the library holds megabytes. Therefore a collection is forced when the library's memory has
+-- doubled since its smallest value after the last collection, and is above FLOOR.
 local FLOOR = 256 * 2^20
 local limit = FLOOR
 
@@ -196,18 +196,20 @@ local function collect_if_large()
   limit = math.max(math.min(limit, 2 * live), FLOOR)
 end
 
---- Every class made below, { is =, metatable = }: what a cdata is cannot be asked of it.
+--- All classes made below, { is =, metatable = }: Lua has no function that returns the class of a cdata.
 M.classes = {}
 
---- A class of objects that each own one handle: structs whose only field is the handle, freed by the collector or by release.
---   name: what messages call such an object, "tensor"; ctype: "pgee_tensor"; free: "pgee_tensor_free"
---   metatable: of the objects, as for ffi.metatype; __gc is set here, and __eq (the same handle) unless given
--- Returns a table of
---   wrap(handle): an object that owns it
---   is(x): whether x is such an object
---   handle(x, what): its handle. An error that names `what` if x is another thing or was released, blaming as check does
---   release(x): frees at once what only x holds. Twice does no harm. An error that blames the caller of the method that calls it
---     if x is another thing
+--- Makes a class of objects. Each object owns one handle: it is a struct whose only field is the handle. The collector or release
+-- frees the handle.
+--   name        how messages name such an object: "tensor"
+--   ctype       the C type, "pgee_tensor"
+--   free        the C function that frees a handle, "pgee_tensor_free"
+--   metatable   for ffi.metatype. __gc is set here; so is __eq (the same handle) if the metatable has none
+-- Returns a table of functions.
+--   wrap(handle)      an object that owns the handle
+--   is(x)             whether x is such an object
+--   handle(x, what)   the handle of x. If x is no such object, or was released, that is an error that calls x `what`
+--   release(x)        frees the handle at once. A second call does nothing. If x is no such object, that is an error
 function M.class(name, ctype, free, metatable)
   local class = {}
   local object, pointer = nil, ffi.typeof(ctype .. " *")
@@ -252,7 +254,7 @@ function M.class(name, ctype, free, metatable)
   return class
 end
 
---- What x is, for messages: "nil", "a table", "the string 'abc'", "3", "a tensor F32 [2][3]".
+--- Describes x for messages: "nil", "a table", "the string 'abc'", "3", "a tensor F32 [2][3]".
 function M.describe(x)
   if type(x) == "string" then
     return #x <= 40 and ("the string '%s'"):format(x) or ("the string '%s…'"):format(x:sub(1, 40))

@@ -1,5 +1,5 @@
---- Find: lets `require` find Perigee's modules in the folder that this file lies in. package.path takes `?` and `;` in the name
--- of a folder for a pattern, and a relative path in it leads elsewhere once the process changes its directory.
+--- Find: makes `require` find Perigee's modules in the folder of this file. package.path would not do: it takes `?` and `;` in
+-- the name of a folder for a pattern, and a relative path in it leads elsewhere once the process changes its directory.
 --
 --   local find = dofile "/path/to/lua/perigee/find.lua"     -- or require "perigee.find"
 --   find.also "recipes"                                     -- other modules may lie in that folder
@@ -7,7 +7,7 @@
 --   find.absolute "recipes"                                 -- "/path/to/recipes"
 local ffi = require "ffi"
 
-if type(package.loaded["perigee.find"]) == "table" then -- while it is loaded, something else is there
+if type(package.loaded["perigee.find"]) == "table" then -- while a module loads, another type of value stands there
   return package.loaded["perigee.find"]
 end
 
@@ -59,7 +59,7 @@ function find.path(name)
   end
 end
 
---- From now on modules whose name does not begin with "perigee" are looked for in this folder, too.
+--- From now on `require` looks in this folder, too, for modules whose name does not begin with "perigee".
 function find.also(folder)
   table.insert(folders, 1, find.absolute(folder))
 end

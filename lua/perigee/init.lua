@@ -6,7 +6,7 @@
 --   local q = model:quantize { stats = stats }
 --   local vectors = q:embed { "a text", "another" }
 --
--- lua/README.md describes all of it.
+-- lua/README.md describes the whole interface.
 local ffi = require "ffi"
 local cpu = require "perigee.cpu"
 local pgee = require "perigee.ffi"
@@ -25,8 +25,8 @@ function perigee.threads(n)
   return (cpu.threads())
 end
 
--- What is loaded when it is first asked for, so that whoever opens an artifact does not wait for what makes one: a module, or one
--- of its functions.
+-- Fields that are loaded at their first use: modules, or functions of modules. A program that opens an artifact then does not
+-- load the modules that make artifacts.
 local LAZY = {
   -- perigee.load(dir, options): the FP32 model of a Hugging Face checkpoint folder. See model.lua.
   load = { "model", "load" },

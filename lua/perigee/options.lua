@@ -42,17 +42,17 @@ function M.choice(value, allowed, what)
   return value
 end
 
---- An integer from least to most, or nil; else an error that names it.
-function M.integer(value, least, most, what)
-  if type(value) ~= "nil" and (type(value) ~= "number" or value % 1 ~= 0 or value < least or value > most) then
-    local large = type(value) == "number" and value > most -- else a large bound is of no use to who reads this
+--- `value` if it is nil or an integer from min to max; else an error that calls it `what`.
+function M.integer(value, min, max, what)
+  if type(value) ~= "nil" and (type(value) ~= "number" or value % 1 ~= 0 or value < min or value > max) then
+    local large = type(value) == "number" and value > max -- else the message leaves out a large upper bound
     error(("%s is %s, expected an integer %s"):format(what, pgee.describe(value),
-      (large or most < 2 ^ 20) and ("from %d to %.0f"):format(least, most) or ("of at least %d"):format(least)))
+      (large or max < 2 ^ 20) and ("from %d to %.0f"):format(min, max) or ("of at least %d"):format(min)))
   end
   return value
 end
 
---- `value` unless it is nil, which is an error that names it.
+--- `value` if it is not nil; else an error that calls it `what`.
 function M.given(value, what, expected)
   if value == nil then
     error(("%s is nil, expected %s"):format(what, expected))
@@ -60,16 +60,16 @@ function M.given(value, what, expected)
   return value
 end
 
---- A number from least to most, or nil; else an error that names it.
-function M.number(value, least, most, what)
-  if type(value) ~= "nil" and not (type(value) == "number" and value >= least and value <= most) then
-    local range = most < math.huge and (" from %g to %g"):format(least, most) or ""
+--- `value` if it is nil or a number from min to max; else an error that calls it `what`.
+function M.number(value, min, max, what)
+  if type(value) ~= "nil" and not (type(value) == "number" and value >= min and value <= max) then
+    local range = max < math.huge and (" from %g to %g"):format(min, max) or ""
     error(("%s is %s, expected a number%s"):format(what, pgee.describe(value), range))
   end
   return value
 end
 
---- A string, or nil; else an error that names it.
+--- `value` if it is nil or a string; else an error that calls it `what`.
 function M.text(value, what)
   if type(value) ~= "nil" and type(value) ~= "string" then
     error(("%s is %s, expected a text"):format(what, pgee.describe(value)))
@@ -77,7 +77,7 @@ function M.text(value, what)
   return value
 end
 
---- A list of texts, at least one, or nil; else an error that names it and the entry.
+--- `value` if it is nil or a list of at least one text; else an error that calls it `what` and names the wrong entry.
 function M.texts(value, what)
   if type(value) ~= "nil" and (type(value) ~= "table" or #value == 0) then
     error(("%s is %s, expected a list of texts"):format(what, type(value) == "table" and "empty" or pgee.describe(value)))
@@ -90,7 +90,7 @@ function M.texts(value, what)
   return value
 end
 
---- An error if a table has keys that a list has not. what: "embed: expected a list of inputs".
+--- An error if a table has keys that no list has. what: "embed: expected a list of inputs".
 function M.list(given, what)
   for key in pairs(given) do
     if type(key) ~= "number" or key % 1 ~= 0 or key < 1 or key > #given then
@@ -99,7 +99,7 @@ function M.list(given, what)
   end
 end
 
---- true or false, which nil is; else an error that names it.
+--- `value` if it is true or false, and false if it is nil; else an error that calls it `what`.
 function M.boolean(value, what)
   if type(value) ~= "nil" and type(value) ~= "boolean" then
     error(("%s is %s, expected true or false"):format(what, pgee.describe(value)))
@@ -141,7 +141,7 @@ function M.read(given, known, what)
   return read
 end
 
---- An error if `self` has not the metatable of its class, as in s.alphas() for s:alphas().
+--- For methods: an error if the metatable of `self` is not `class`, as in s.alphas() instead of s:alphas().
 function M.self(self, class, name, what)
   if type(self) ~= "table" or getmetatable(self) ~= class then
     error(("%s is a method of %s: call it with a colon, as in x:%s()"):format(name, what, name))

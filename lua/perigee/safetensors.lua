@@ -1,4 +1,4 @@
---- Safetensors files, mapped: opening one reads and checks its header, tensors are views of its bytes.
+--- Safetensors files. Opening a file maps it into memory, and reads and checks its header. Tensors are views of its bytes.
 --
 --   local safetensors = require "perigee.safetensors"
 --   local f = safetensors.open "model.safetensors"
@@ -27,15 +27,15 @@ local class = pgee.class("safetensors file", "pgee_safetensors", "pgee_safetenso
   end,
 })
 
--- C ends a string at its first zero byte: what follows would be ignored.
+-- For C, a string ends at its first zero byte, and the rest would be ignored.
 local function text_check(s, what)
   if type(s) ~= "string" or s:find("%z") then
     error(("%s is %s, expected a string without zero bytes"):format(what, pgee.describe(s)))
   end
 end
 
---- Opens the file at `path`. Errors say what is missing or malformed, or which other kind of file it is. { copy = true } reads
--- the whole file into memory, so that later changes to the file have no effect.
+--- Opens the file at `path`. An error says what is missing or malformed, or which other kind of file it is. With
+-- { copy = true } the whole file is read into memory, so that later changes to the file have no effect.
 function M.open(path, opts)
   text_check(path, "path")
   opts = options.check(opts, { copy = true }, "safetensors")
@@ -47,7 +47,7 @@ function M.open(path, opts)
   return class.wrap(out[0])
 end
 
--- The keys of a table, texts, sorted. what: the table; of: one of its keys.
+-- The keys of a table, sorted. They must be texts. For errors, what: the name of the table; of: the name of a key.
 local function sorted(t, what, of)
   if type(t) ~= "table" then
     error(("%s is %s, expected a table by name"):format(what, pgee.describe(t)))
@@ -61,8 +61,8 @@ local function sorted(t, what, of)
   return keys
 end
 
---- Writes tensors, by name, and metadata, text by name, to a file that then is there as a whole or not at all. It has checksums;
--- equal tensors and metadata give equal bytes. See pgee_safetensors_write in perigee.h.
+--- Writes a file. tensors: { name = tensor }; metadata: { key = text }, or nil. The file appears as a whole or not at all. It has
+-- checksums. Equal tensors and metadata give equal bytes. See pgee_safetensors_write in perigee.h.
 function M.write(path, tensors, metadata)
   text_check(path, "path")
   local names = sorted(tensors, "tensors", "a tensor's name")
@@ -86,7 +86,7 @@ function M.is(x)
   return class.is(x)
 end
 
---- The names of its tensors, in the header's order.
+--- The names of the file's tensors, in the order of the header.
 function methods.names(f)
   local h, names = class.handle(f), {}
   for i = 1, tonumber(C.pgee_safetensors_count(h)) do
@@ -95,8 +95,9 @@ function methods.names(f)
   return names
 end
 
---- The tensor of that name, a view that can only be read (its :copy() can be written). A single number is a vector of one.
--- Errors for another name, for more than four dimensions, and for types that only the format knows (F8_E4M3, U16, ...).
+--- The tensor of that name, a view that can only be read (its :copy() can be written). A tensor without dimensions becomes a
+-- vector of one element. It is an error if the file has no such tensor, if the tensor has more than four dimensions, or a type
+-- that Perigee does not have (F8_E4M3, U16, ...).
 function methods.tensor(f, name)
   text_check(name, "name")
   check(C.pgee_safetensors_tensor(out_tensor, class.handle(f), name))
@@ -110,20 +111,20 @@ function methods.metadata(f, key)
   return value ~= nil and ffi.string(value) or nil
 end
 
---- The size of the file.
+--- The size of the file in bytes.
 function methods.bytes(f)
   return tonumber(C.pgee_safetensors_bytes(class.handle(f)))
 end
 
---- Checks a file that was written by write: that the header and every tensor of at most `bytes` bytes (default: any) have their
--- checksums. An error names what is damaged.
+--- Checks the checksums of a file that safetensors.write made: of the header, and of each tensor of at most `bytes` bytes
+-- (default: of each tensor). An error names what is damaged.
 function methods.verify(f, bytes)
   local h = class.handle(f)
   options.integer(bytes, 0, 2 ^ 53, "verify: bytes")
   check(C.pgee_safetensors_verify(h, bytes or -1))
 end
 
---- The checksum that the file has of a tensor, or of its header if there is no name: a number.
+--- The checksum (CRC-32, a number) that the file has of a tensor; without a name, of its header.
 function methods.checksum(f, name)
   if name ~= nil then
     text_check(name, "name")
@@ -132,7 +133,7 @@ function methods.checksum(f, name)
   return tonumber(out_sum[0])
 end
 
---- Closes it at once. What is done with f afterwards is an error.
+--- Closes the file at once. Every later use of f is an error.
 function methods.close(f)
   class.release(f)
 end

@@ -1,13 +1,14 @@
---- Tensors: arrays of one type with one to four dimensions, whose memory is the library's, outside Lua's collector.
+--- Tensors: arrays of one element type with one to four dimensions. Their memory lies in the library, outside Lua's collector.
 --
 --   local tensor = require "perigee.tensor"
 --   local t = tensor.from { { 1, 2, 3 }, { 4, 5, 6 } }       -- F32 [2][3]
 --   t[2][3]  --> 6         t.shape --> { 2, 3 }     t.dtype --> "F32"     #t --> 2
 --   t[1] = { 7, 8, 9 }     t:rows(1, 1)             print(t)
 --
--- Indices start at 1, as always in Lua. A row, and rows(a, b), are views: they share memory and keep it alive.
--- Types are spelled as in safetensors: F32 F16 BF16 F64 I64 I32 I8 U8 BOOL. Elements of I64 beyond 2^53 are read as int64_t,
--- those of BOOL as booleans, all others as numbers; a value that the type cannot hold is rounded (floats) or refused (integers).
+-- Indices start at 1, as always in Lua. A row, and rows(a, b), are views: they share memory with the tensor and keep it alive.
+-- Types are spelled as in safetensors: F32 F16 BF16 F64 I64 I32 I8 U8 BOOL. Lua reads elements of BOOL as booleans, elements of
+-- I64 beyond 2^53 as int64_t, and all others as numbers. A value that the type cannot hold is rounded (floats) or refused
+-- (integers).
 local ffi = require "ffi"
 local element_types = require "perigee.tensor.types"
 local pgee = require "perigee.ffi"
@@ -49,12 +50,12 @@ function M.new(dtype, shape)
   return (new(dtype, shape))
 end
 
--- The place of an element for messages, "[2][3]". at.skipped: rows before the first.
+-- The place of an element for messages, "[2][3]". at.skipped: how many rows of the tensor stand before row at[1] = 1.
 local function place(at)
   return ("[%d]"):format(at[1] + (at.skipped or 0)) .. (at[2] and "[" .. table.concat(at, "][", 2) .. "]" or "")
 end
 
--- Appends the elements of nested lists to `flat`, as they are stored. Returns what is wrong with them, or nil.
+-- Appends the elements of nested lists to `flat`, in the form in which they are stored. Returns what is wrong with them, or nil.
 local function flatten(flat, values, kind, shape, at)
   local depth = #at + 1
   if class.is(values) then
@@ -78,7 +79,8 @@ local function flatten(flat, values, kind, shape, at)
   end
 end
 
--- Fills h from nested lists, all or nothing. `skipped` is for messages: the rows of the whole tensor before h.
+-- Fills h from nested lists. If an element is wrong, nothing is written. skipped, for messages: how many rows of the whole tensor
+-- stand before h.
 local function assign(h, values, skipped)
   local kind, shape, flat = types[C.pgee_tensor_dtype(h)], shapes.of(h), {}
   local wrong = flatten(flat, values, kind, shape, { skipped = skipped })
@@ -125,7 +127,7 @@ function M.handle(x, what)
   return (class.handle(x, what))
 end
 
---- The same, with nil for nil.
+--- For modules: the handle of x; nil if x is nil.
 function M.optional(x, what)
   return x ~= nil and class.handle(x, what) or nil
 end
@@ -250,7 +252,7 @@ function methods.copy(t)
   return copy
 end
 
---- A copy in memory that asks the kernel for huge pages.
+--- A copy in memory for which Linux is asked to use huge pages.
 function methods.huge(t)
   check(C.pgee_tensor_huge(out, class.handle(t, "tensor")))
   return class.wrap(out[0])
@@ -304,7 +306,7 @@ function methods.pointer(t)
   return ffi.cast(types[C.pgee_tensor_dtype(h)].pointer, C.pgee_tensor_data(h)), tonumber(C.pgee_tensor_stride(h))
 end
 
---- Frees the memory at once unless a view still needs it. What is done with t afterwards is an error.
+--- Frees the memory at once, unless a view still needs it. Every later use of t is an error.
 function methods.release(t)
   class.release(t)
 end
@@ -316,14 +318,14 @@ function methods.equals(t, other)
   return C.pgee_tensor_equal(class.handle(t, "tensor"), class.handle(other, "other")) == 1
 end
 
---- Signal-to-quantization-noise ratio in dB of `test` against this F32 tensor: math.huge if they are equal.
+--- The signal-to-quantization-noise ratio of `test` against this F32 tensor in dB; math.huge if they are equal.
 function methods.sqnr(t, test)
   check(C.pgee_sqnr(out_db, class.handle(t, "tensor"), class.handle(test, "test")))
   return (db())
 end
 
---- The place of the first NaN or infinity of a float tensor, in row-major order: row and column, or the index of a vector; nil if
--- there is none. (Of more dimensions: the first index and the place within.)
+--- The place of the first NaN or infinity of a float tensor, in row-major order: the row and the column, both from 1; of a
+-- vector, the index; nil if there is none. With more than two dimensions, the "column" counts through the whole of t[row].
 function methods.first_nonfinite(t)
   local h = class.handle(t, "tensor")
   local at = tonumber(C.pgee_tensor_nonfinite(h))

@@ -104,7 +104,7 @@ function File:over(text, at)
   end
 end
 
---- Writes the content to the disk and renames path.part to path. What had the name before is gone.
+--- Writes the content to the disk and renames path.part to path, which replaces a file that is there.
 function File:finish()
   if S.fsync(self.fd) ~= 0 or S.rename(self.part, self.path) ~= 0 then
     failed(self.part)

@@ -13,7 +13,7 @@ local M = { null = grammar.null }
 local LARGEST = 2 ^ 30 -- bytes of a file
 local BLOCK = 2 ^ 20 -- bytes that are read from a pipe at once
 
---- What a value is, for messages: "missing", "null", "a list or an object", the string 'abc', 3.
+--- Describes a value for messages: "missing", "null", "a list or an object", "the string 'abc'", "3".
 function M.describe(value)
   if value == nil then
     return "missing"
@@ -23,7 +23,7 @@ function M.describe(value)
   return type(value) == "table" and "a list or an object" or pgee.describe(value)
 end
 
--- What a pipe holds, to its end; nil and the reason if it holds more than a file may.
+-- Reads a pipe to its end. Returns the text; nil and the reason if there are more than LARGEST bytes.
 local function read_pipe(file)
   local parts, bytes = {}, 0
   while true do
@@ -39,8 +39,8 @@ local function read_pipe(file)
 end
 
 --- The text of a regular file of at most 1 GiB; nil and the reason if there is no such file or it cannot be read. Everything else
--- is refused before it is opened: opening a pipe may wait for ever, and a device such as /dev/zero has no end. pipes: true reads
--- a pipe, too, to its end, and regular files of any size.
+-- is refused before it is opened: opening a pipe may wait for ever, and a device such as /dev/zero has no end. If `pipes` is
+-- true, pipes and regular files of any size are read, too.
 function M.text(path, pipes)
   local found = system.stat(path)
   local is_pipe = found and found.kind == "a named pipe"

@@ -11,11 +11,11 @@ local error = pgee.error
 local BLOCK = 65536
 local LONGEST = 2 ^ 24 -- bytes of a line, as recipes/pipe.lua has it by default
 
-local unread = setmetatable({}, { __mode = "k" }) -- the paths of iterators that nobody has called yet
+local unread = setmetatable({}, { __mode = "k" }) -- by iterator: its path, until its first call
 
 local lines = {}
 
---- The file, from the root, that an iterator will read from its first line on; nil of anything else.
+--- The absolute path of the file of an iterator that was not called yet; nil for anything else.
 function lines.path(iterator)
   return unread[iterator]
 end
@@ -34,7 +34,7 @@ local function open(_, path)
   end
   local text, at, first = "", 1, true
 
-  -- The next block behind what is left of the last one; false at the end.
+  -- Reads the next block behind the rest of the last one. Returns false at the end of the file.
   local function more()
     local block, failure = file:read(BLOCK)
     if failure then

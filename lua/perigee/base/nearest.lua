@@ -1,4 +1,4 @@
---- Nearest: which of the words that there are somebody may have meant by one that there is not.
+--- Nearest: the known word closest to a misspelt one, for errors that ask "did you mean ...?".
 local nearest = {}
 
 local function distance(a, b)
@@ -17,8 +17,8 @@ local function distance(a, b)
   return row[#b]
 end
 
---- The word of the list that is nearest to `word` in letters added, dropped or replaced; nil if that takes more than two of them,
--- or a third of the word.
+--- The word of the list that needs the fewest letters added, dropped or replaced to become `word`; nil if every word of the list
+-- needs more than two such changes and more than a third of the letters of `word`.
 function nearest.word(word, list)
   local best, least = nil, math.max(2, math.floor(#word / 3)) + 1
   for _, candidate in ipairs(list) do
@@ -30,7 +30,7 @@ function nearest.word(word, list)
   return best
 end
 
---- What an error says behind a word that is not in the list: ' (did you mean "alpha"?)', or "" if none is near.
+--- The end of an error about a word that is not in the list: ' (did you mean "alpha"?)', or "" if no word is near.
 function nearest.hint(word, list)
   local near = type(word) == "string" and type(list[1]) == "string" and nearest.word(word, list)
   return near and (" (did you mean %q?)"):format(near) or ""

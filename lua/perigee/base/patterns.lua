@@ -1,14 +1,14 @@
---- Patterns: names of linears and sites with * (any characters) and ? (one character) in them, and which of several decides.
+--- Patterns: names of linears and sites in which * stands for any characters and ? for one character.
 --
--- A site is a table with a name and a list `linears`. A pattern matches it by its own name or by the name of one of its linears.
--- Of several that match, a site's name is closer than a linear's, a name closer than a pattern, a long pattern closer than a
--- short one.
+-- A site is a table with a name and a list `linears`. A pattern matches a site by the site's name or by the name of one of its
+-- linears. If several patterns match, the closest decides: a site's name is closer than a linear's name, a name is closer than
+-- a name with * or ?, and a longer pattern is closer than a shorter one.
 local nearest = require "perigee.base.nearest"
 local pgee = require "perigee.ffi"
 
 local patterns = {}
 
--- Lua's patterns of what stands between the stars, false for names: made once.
+-- By pattern: Lua's patterns for the parts between the stars, or false if the pattern has no * and no ?. Each is made once.
 local compiled = {}
 
 local function compile(pattern)
@@ -27,7 +27,8 @@ local function compile(pattern)
   return parts
 end
 
--- Each part where it first is behind the one before: what a star takes never needs to be taken back.
+-- Finds each part at its first place after the part before it. No other place needs to be tried, because a star between them
+-- takes everything.
 local function holds(parts, name)
   local from = 1
   for _, part in ipairs(parts) do
@@ -40,7 +41,7 @@ local function holds(parts, name)
   return true
 end
 
---- The pattern if it is one, a text that is not empty; else an error, which blames nobody, that calls it by `name`.
+--- Returns the pattern if it is a text that is not empty; else raises an error that blames nobody and calls the pattern `name`.
 function patterns.check(name, pattern)
   if type(pattern) ~= "string" or pattern == "" then
     error(("settings: %s is %s, expected the name of a linear or a pattern such as \"encoder.layer.0.*\""):format(name,
@@ -71,7 +72,7 @@ function patterns.matches(pattern, site)
   return false
 end
 
--- Whether pattern a is closer to the site than b; both match.
+-- Whether pattern a is closer to the site than pattern b. Both match the site.
 local function closer(a, b, site)
   if (a == site.name) ~= (b == site.name) then
     return a == site.name
@@ -81,8 +82,8 @@ local function closer(a, b, site)
   return #a > #b or #a == #b and a < b
 end
 
---- The value of the closest of the patterns in a table, { pattern = value }, that match the site; of those for which has(value)
--- is true, if it is given. nil if there is none.
+--- map: { pattern = value }. Returns the value of the closest pattern that matches the site; nil if none matches. has: nil, or a
+-- function; patterns whose value has(value) refuses do not count.
 function patterns.closest(map, site, has)
   local best
   for p, value in pairs(map) do
@@ -107,8 +108,8 @@ function patterns.names(sites)
   return names
 end
 
---- The sites of a list that a pattern matches; an error, which blames nobody, if there is none. what: what an error calls the
--- pattern, such as "skip pattern".
+--- The sites of a list that a pattern matches. If there is none, the error blames nobody. what: the name of the pattern in the
+-- error, such as "skip pattern".
 function patterns.find(pattern, sites, what)
   patterns.check("a pattern", pattern)
   local found = {}

@@ -61,7 +61,7 @@ function utf8.repair(text, mark)
   return table.concat(parts, mark or "\239\191\189")
 end
 
---- The character that begins at byte i. Of a byte that is not UTF-8: the byte.
+--- The character that begins at byte i; the byte alone if it is not UTF-8.
 function utf8.at(text, i)
   return text:sub(i, i + (size_at(text, i) or 1) - 1)
 end
@@ -79,7 +79,7 @@ function utf8.encode(code)
     0x80 + code % 64)
 end
 
---- The code point of a character, as utf8.at returns it. Of a byte that is not UTF-8: the byte.
+--- The code point of a character, as utf8.at returns it. A byte that is not UTF-8 gives the byte's value.
 function utf8.code_point(character)
   local a, b, c, d = byte(character, 1, 4)
   if not b then

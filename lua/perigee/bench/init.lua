@@ -1,4 +1,4 @@
---- Bench: how long things take, and how that compares with what the machine can do.
+--- Bench: measures times, and compares them with the peaks of the machine.
 local cpu = require "perigee.cpu"
 local json = require "perigee.base.json"
 local linear = require "perigee.linear"
@@ -10,14 +10,14 @@ local bench = {}
 
 ---- Times -------------------------------------------------------------------------------------------------------------
 
---- The value of a sorted list that a share p of it does not exceed.
+--- The p-quantile of a sorted list (p from 0 to 1): the smallest element that at least a share p of the elements does not exceed.
 function bench.percentile(sorted, p)
   return sorted[math.max(1, math.ceil(p * #sorted))]
 end
 
---- Times a list of functions, which take turns, so that whatever else the machine does hits all of them alike: { rounds = at
--- least (7), seconds = at least, of all together (1) }. Returns for each { min =, median = } in seconds. One round before the
--- first warms up.
+--- Times a list of functions. They take turns, so that other work of the machine slows all of them alike. given: { rounds = the
+-- smallest number of rounds (7), seconds = the shortest time for all rounds together (1) }. A round that is not timed comes
+-- first. Returns { min =, median = } in seconds for each function.
 function bench.time(functions, given)
   local rounds, seconds = given and given.rounds or 7, given and given.seconds or 1
   local times = {}
@@ -40,7 +40,7 @@ function bench.time(functions, given)
   return times
 end
 
---- An input of token ids for each of some lengths, the same on every machine, for a model with that many words.
+--- An input of random token ids for each of the lengths, the same on every machine. vocabulary: ids are below it.
 function bench.inputs_of(lengths, vocabulary)
   local state, list = 1, {}
   for i, length in ipairs(lengths) do
@@ -54,7 +54,7 @@ function bench.inputs_of(lengths, vocabulary)
   return list
 end
 
---- B inputs of S token ids each.
+--- B inputs of S random token ids each.
 function bench.inputs(B, S, vocabulary)
   local lengths = {}
   for i = 1, B do
@@ -65,7 +65,7 @@ end
 
 ---- Measuring a workload ----------------------------------------------------------------------------------------------
 
--- Which kernels multiply, and how many linears each.
+-- By the name of a kernel: how many linears it multiplies.
 local function kernels_of(load)
   local counts = {}
   for _, entry in ipairs(load.runner.lowered.linears) do
@@ -75,7 +75,7 @@ local function kernels_of(load)
   return counts
 end
 
---- What a workload is and what it runs on, as a table that can be printed or become JSON.
+--- Describes a workload and the machine as a table that can become JSON.
 function bench.describe(load)
   local encoder = load.encoder
   return {
@@ -85,8 +85,8 @@ function bench.describe(load)
   }
 end
 
--- Adds what the profile and the peaks say about the time of a run. The INT8 peak is the larger of the loop and of the fastest
--- linear seen.
+-- Adds the profile, the peaks, and the shares of the peaks to a result. The INT8 peak is the speed of the peak's loop or of the
+-- fastest linear of the profile, whichever is larger.
 local function compare(result, groups, peaks)
   local bytes = 0
   for _, group in ipairs(groups) do
@@ -109,7 +109,7 @@ end
 --   time      workload:time's
 --   profile   workload:profile's, each with gops and its share of the peak of its precision
 --   peaks     cpu.peaks'
---   share     { peak = of the INT8 peak, or FP32's if the encoder is FP32, read = weights read, of what memory reads }
+--   share     { peak = share of the INT8 peak (FP32 peak of an FP32 encoder), read = share of memory's peak that weights take }
 --   tokens_per_second, memory
 function bench.measure(load, seconds)
   local result, before = bench.describe(load), cpu.peaks()
@@ -173,9 +173,9 @@ end
 
 ---- Whether it computes what it should --------------------------------------------------------------------------------
 
---- Whether two inputs that differ have hidden states that differ, and whether these are the portable reference's: equal if the
--- encoder is quantized, else as close as two orders of summation are. Short inputs, since the reference is slow. Returns true; or
--- false and what is wrong.
+--- Checks an encoder: two different inputs must have different hidden states, and the hidden states must be those of the portable
+-- reference: equal if the encoder is quantized, else with an SQNR above 90 dB. The inputs are short, because the reference is
+-- slow. Returns true; or false and what is wrong.
 function bench.verify(encoder)
   local S = math.min(6, encoder.model.positions)
   local inputs = bench.inputs(2, S, encoder.model.vocabulary)

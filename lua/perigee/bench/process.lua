@@ -20,7 +20,7 @@ end
 
 local chunk = ffi.new "char[4096]"
 
--- Up to `count` bytes; fewer if the other end is closed.
+-- Reads `count` bytes; fewer if the other end is closed before.
 local function receive(fd, count)
   local parts, got = {}, 0
   while got < count do
@@ -34,7 +34,7 @@ local function receive(fd, count)
   return table.concat(parts)
 end
 
--- A child's life. What it says: R when ready, then its result after a letter that tells whether it is one.
+-- The work of a child. It sends R to the parent when it is ready. At the end it sends = and its result, or ! and the error.
 local function live(i, f, to_parent, go)
   local ready = false
   local ok, result = pcall(f, i, function()
@@ -58,8 +58,8 @@ local function start(i, f, go, go_end)
   return { pid = pid, fd = from_child }
 end
 
---- Runs f(i, meet) in `count` children, i from 1, and returns what each returned, as strings. In a child, meet() returns when all
--- have called it. If one fails, that is an error here, when all have ended.
+--- Runs f(i, meet) in `count` child processes, i from 1. Returns a list of their results as strings. In a child, meet() waits
+-- until all children have called it. If a child fails, that is an error here, after all have ended.
 function process.together(count, f)
   io.stdout:flush()
   io.stderr:flush()

@@ -1,4 +1,4 @@
---- Workload: what a bench times, an encoder's last hidden states of some batches, one after another.
+--- Workload: the work that a bench times: an encoder computes the last hidden states of some batches, one after another.
 local bench = require "perigee.bench"
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
@@ -10,7 +10,7 @@ local workload = {}
 local Workload = {}
 Workload.__index = Workload
 
---- From an encoder and a list of batches that inputs.batch made.
+--- A workload of an encoder and a list of batches (run/inputs.lua).
 function workload.new(encoder, batches)
   local self = setmetatable({ encoder = encoder, batches = batches, tokens = 0, longest = 0 }, Workload)
   for _, batch in ipairs(batches) do
@@ -23,8 +23,8 @@ function workload.new(encoder, batches)
   return self
 end
 
---- Runs one of its batches. If the batch ran in several pieces, or with `copy`, self.hidden then has the hidden states, as the
--- bits of F32 [T][H]. Otherwise they stay in the workspace.
+--- Runs one of the batches. If it ran in several pieces, or if `copy` is true, self.hidden has the hidden states afterwards, as
+-- the bits of F32 [T][H]. Otherwise they stay in the workspace.
 function Workload:run(batch, copy)
   self.runner:run(batch, function(output, first, last, token)
     if copy or last - first < batch.n then
@@ -35,7 +35,7 @@ function Workload:run(batch, copy)
   end)
 end
 
---- Runs all batches. each: a list that gets the seconds of every one, or nil.
+--- Runs all batches. each: nil, or a list to which the seconds of each batch are added.
 function Workload:once(each)
   for _, batch in ipairs(self.batches) do
     local from = C.pgee_seconds()
@@ -46,7 +46,7 @@ function Workload:once(each)
   end
 end
 
---- Runs all batches again and again: for at least `seconds` and three times. Returns in seconds
+--- Runs all batches again and again, at least three times and for at least `seconds`. Returns times in seconds:
 --   batch   of one batch: { n =, min =, median =, p90 =, p99 = }
 --   all     of all of them: { n =, min =, median = }
 function Workload:time(seconds)
@@ -96,8 +96,8 @@ function describe.attention(step, node, self)
   step.work, step.precision = attention_work(self), node.precision or "f32"
 end
 
--- The steps of the plan as what they are called and do: { op =, name =, precision =, work = multiply-adds, bytes = weights }. A
--- linear's name has * in place of the layer's number; all else is called by its operator.
+-- The steps of the plan: { op =, name =, precision =, work = multiply-adds, bytes = of weights }. A linear's name has * in
+-- place of the layer's number. Every other step has the name of its operator.
 local function steps_of(self)
   local lowered, list = self.runner.lowered, {}
   local known, at = { linear = lowered.linears, attention = lowered.attentions }, { linear = 0, attention = 0 }
@@ -133,7 +133,7 @@ local function profile_once(self)
   return sums, chunks
 end
 
--- Steps of one name and precision as one.
+-- Adds up the steps of one name and precision.
 local function grouped(steps)
   local groups, list = {}, {}
   for _, step in ipairs(steps) do
@@ -152,9 +152,9 @@ local function grouped(steps)
   return list
 end
 
---- Runs all batches `rounds` times, step by step, takes each step's least time, and adds up those of one name. Returns a list of
--- { op =, name =, precision =, steps =, seconds =, work = multiply-adds, bytes = of weights that are read }, what takes longest
--- first. Looking at the clock after each step costs a little.
+--- Runs all batches `rounds` times and times each step. Takes the shortest time of each step, and adds up the steps of one name.
+-- Returns a list of { op =, name =, precision =, steps =, seconds =, work = multiply-adds, bytes = of weights that are read },
+-- the longest time first. Reading the clock after each step makes a run a little slower.
 function Workload:profile(rounds)
   local steps = steps_of(self)
   for round = 1, rounds do

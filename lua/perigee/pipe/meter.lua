@@ -1,4 +1,4 @@
---- Meter: how far a stream has come, how fast it is and when it will be over, on standard error.
+--- Meter: prints on standard error how many lines are done, how fast that is, and how long the rest will take.
 local pgee = require "perigee.ffi"
 local system = require "perigee.os"
 local C = pgee.C
@@ -10,8 +10,8 @@ local function clock(seconds)
   return ("%d:%02d:%02d"):format(math.floor(seconds / 3600), math.floor(seconds / 60) % 60, seconds % 60)
 end
 
---- shown: true, false, or nil: if standard error is a terminal. There the line is written over twice a second; elsewhere a new
--- one is written every ten seconds.
+--- A meter. shown: whether it prints; nil: if standard error is a terminal. On a terminal it overwrites its line twice a second;
+-- elsewhere it prints a new line every ten seconds.
 local function new(shown)
   local terminal = system.is_terminal(2)
   if shown == nil then
@@ -23,14 +23,14 @@ local function new(shown)
   }, Meter)
 end
 
--- How long it will go on, by how long it took to come from the part where it began to this one.
+-- How long the rest will take at the speed since the first call. part: how much of the input is done, 0 to 1.
 local function left(self, part, seconds)
   self.first = self.first or part
   return part > self.first and clock(seconds * (1 - part) / (part - self.first)) .. " left" or nil
 end
 
---- Says how many lines are done, `here` of them by this process, and how large a part (0 to 1) of the input that is, nil if that
--- is not known; if it is time to, or over.
+--- Prints the progress, unless it was printed a moment ago. lines: lines that are done; here: how many of them this process did;
+-- part: how much of the input is done, 0 to 1, or nil if that is not known; over: whether all is done, which is always printed.
 function Meter:say(lines, here, part, over)
   local now = C.pgee_seconds()
   if not self.shown or not over and now - self.said < self.every then

@@ -1,4 +1,5 @@
---- Sink: where a pipe's answers go, one for each line of its input: standard output, or a file that is there once it is whole.
+--- Sink: takes a pipe's answers, one for each line of its input, and writes them to standard output or to a file. The file
+-- appears only when it is complete.
 --
 -- A sink writes FILE.part, which becomes FILE when all answers are there. Every line of the input has one answer, in order.
 -- Therefore the number of whole answers in FILE.part says how far an interrupted process came, and nothing else needs to be
@@ -21,7 +22,7 @@ local HEADER = 128
 
 -- Calls f(line) for each whole line of a file, with its end. Returns where the last one ends.
 local function each_line(part, f)
-  local held, stop = {}, 0 -- parts of a line that goes on
+  local held, stop = {}, 0 -- parts of a line that is not complete yet
   for at = 0, part.size - 1, BLOCK do
     local text, from = part:read(BLOCK, at), 1
     local last = text:find("\n", from, true)
@@ -118,7 +119,7 @@ local function new(given)
   return self
 end
 
---- Takes text, to be written with what else comes.
+--- Takes a text. It is written when there are 64 KiB, or at flush.
 function Sink:put(text)
   options.text(raise(options.given, text, "sink: the answer", "a text"), "sink: the answer")
   self.parts[#self.parts + 1] = text
@@ -141,7 +142,7 @@ function Sink:answer(text)
   self.last = nil
 end
 
---- Writes what was taken. Returns whether all of it is written: not if an interrupt came while nobody read.
+--- Writes the texts that were taken. Returns whether all is written: an interrupt stops writing if the reader does not read.
 function Sink:flush()
   if self.bytes == 0 then
     return true
@@ -155,7 +156,7 @@ function Sink:flush()
   return all
 end
 
---- Writes all, and gives the file its name.
+--- Writes all texts and, for a file, gives it its name.
 function Sink:finish()
   if self:flush() and self.file then
     if self.width then

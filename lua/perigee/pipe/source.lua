@@ -1,7 +1,9 @@
---- Source: the lines of a file descriptor as they come: numbered, of bounded length, and whether the next one is there already.
+--- Source: reads the lines of a file descriptor as they arrive. Lines are numbered and of bounded length, and the source tells
+-- whether the next line has arrived.
 --
--- A line ends with LF or CR LF, the last one perhaps with nothing; a byte order mark is not text. Unlike perigee.lines it never
--- reads further than asked, gives what is there at once, and looks at interrupts while it waits.
+-- A line ends with LF or CR LF; the last line may have no end. A byte order mark at the beginning is left out. Unlike
+-- perigee.lines, a source returns a line as soon as it has arrived, never waits for more than the line asked for, and can be
+-- interrupted.
 local ffi = require "ffi"
 local options = require "perigee.options"
 local raise = require("perigee.ffi").raise
@@ -12,7 +14,7 @@ Source.__index = Source
 
 local BLOCK = 65536
 
--- Adds the next block to what is there. Once interrupted or at the end there is no more.
+-- Reads the next block. After an interrupt or at the end of the input it sets s.ended.
 local function more(s)
   local n, why = system.read(s.fd, s.block, BLOCK)
   if why then
@@ -23,7 +25,7 @@ local function more(s)
   end
   s.bytes = s.bytes + n
   local rest = s.text:sub(s.at)
-  if #rest > 0 then -- parts of a line wait in a list, or long ones would be copied again and again
+  if #rest > 0 then -- parts of a line wait in a list, so that a long line is not copied with each block
     s.held, s.parts[#s.parts + 1] = s.held + #rest, rest
   end
   if s.held > s.longest then
@@ -32,7 +34,7 @@ local function more(s)
   s.text, s.at = ffi.string(s.block, n), 1
 end
 
--- What is held up to a position of the block, as the next line.
+-- Makes the next line of the parts that wait and of the block up to byte `last`. The line after it begins at byte `after`.
 local function take(s, last, after)
   s.parts[#s.parts + 1] = s.text:sub(s.at, last)
   local length, over = s.held + last - s.at + 1, s.over
@@ -47,7 +49,8 @@ local function take(s, last, after)
   return (line:gsub("\r$", "")), s.number
 end
 
---- The next line, its number, and what is wrong with it if it is too long; nil at the end and once interrupted. Waits for it.
+--- Waits for the next line. Returns the line, its number, and an error text if the line is too long (then it is ""). Returns
+-- nil at the end of the input and after an interrupt.
 function Source:line()
   while true do
     local stop = self.text:find("\n", self.at, true)
@@ -63,7 +66,7 @@ function Source:line()
   end
 end
 
---- Whether the next line is there. A long line is not, while the rest of it comes: nobody is to wait for that.
+--- Whether the next line has arrived completely, so that line() returns at once.
 function Source:ready()
   if not self.ended and not self.text:find("\n", self.at, true) and system.readable(self.fd) then
     more(self)
@@ -71,7 +74,7 @@ function Source:ready()
   return self.ended or self.text:find("\n", self.at, true) ~= nil
 end
 
---- Goes on behind so many lines. Returns how many there were.
+--- Skips the first `count` lines. Returns how many lines there were.
 function Source:skip(count)
   options.integer(raise(options.given, count, "skip: count", "how many lines"), 0, 2 ^ 53, "skip: count")
   while self.number < count and self:line() do end -- luacheck: ignore 542

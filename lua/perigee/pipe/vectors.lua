@@ -1,4 +1,4 @@
---- Vectors: rows of F32 as others read them: lists of JSON, base64 of little-endian floats, NumPy's .npy.
+--- Vectors: F32 vectors in the formats of other programs: JSON lists, base64 of little-endian floats, NumPy's .npy.
 local bit = require "bit"
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
@@ -6,7 +6,7 @@ local tensor = require "perigee.tensor"
 
 local vectors = {}
 
--- The vector if it is one, else an error that names the function.
+-- Returns the vector if it is an F32 tensor [H]; else an error that names the function `what`.
 local function checked(vector, what)
   tensor.handle(vector, what)
   if vector.dtype ~= "F32" or #vector.shape ~= 1 then
@@ -15,7 +15,7 @@ local function checked(vector, what)
   return vector
 end
 
---- A vector [H] as a JSON list. Nine digits: what is read from them is the same float.
+--- A vector [H] as a JSON list. Numbers have nine digits, which read back as the same float.
 function vectors.list(vector)
   local from, parts = checked(vector, "vectors.list"):numbers(), {}
   for i = 1, #vector do
@@ -25,7 +25,7 @@ function vectors.list(vector)
   return "[" .. table.concat(parts, ",") .. "]"
 end
 
---- Its bytes.
+--- The bytes of a vector: little-endian floats.
 function vectors.bytes(vector)
   return ffi.string(checked(vector, "vectors.bytes"):pointer(), 4 * #vector)
 end
@@ -33,7 +33,7 @@ end
 local ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 local digits = ffi.new("uint8_t[64]", { ALPHABET:byte(1, -1) })
 
---- Its bytes in base64 (RFC 4648), with padding.
+--- The bytes of a vector in base64 (RFC 4648), with padding.
 function vectors.base64(vector)
   local from, count = ffi.cast("const uint8_t *", (checked(vector, "vectors.base64"):pointer())), 4 * #vector
   local length = math.ceil(count / 3) * 4

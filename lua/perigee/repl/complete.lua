@@ -1,4 +1,4 @@
---- Complete: what can be typed next: Lua's names, fields and methods, settings, sites and linears, files, commands.
+--- Complete: lists what can be typed next: Lua's names, fields and methods, settings, sites and linears, files, commands.
 local names = require "perigee.repl.names"
 local settings = require "perigee.quantize.settings"
 local sites = require "perigee.graph.passes.sites"
@@ -14,7 +14,8 @@ complete.COMMANDS = { "help", "quit", "save" }
 
 ---- Where the cursor is ----------------------------------------------------------------------------------------------
 
--- Walks the text as Lua would: "code", "comment", or "string", where its content begins, and its quote.
+-- Walks the text as Lua's lexer does. Returns what the end of the text lies in: "code", "comment" or "string"; of a string also
+-- where its content begins, and its quote.
 local function state_of(text)
   local at = 1
   while true do
@@ -63,7 +64,7 @@ local function filter(list, prefix)
   return found
 end
 
---- The names of all sites and linears of the models that the session has.
+--- The names of all sites and linears of the models in the session's variables.
 function complete.sites(session)
   local found = {}
   for _, name in ipairs(names.sorted(session.env)) do
@@ -81,8 +82,9 @@ function complete.sites(session)
   return names.sorted(found)
 end
 
--- Of names with dots: the only one, whole; else what all of them share; else each up to its next dot. Second result: whether it
--- is whole.
+-- Completes names with dots part by part. list: the names that begin with prefix. Returns the name if there is only one; else the
+-- beginning that all share, if it is longer than prefix; else each name up to its next dot. Second result: whether the names are
+-- complete.
 local function by_part(list, prefix)
   if #list <= 1 then
     return list, true
@@ -100,7 +102,7 @@ local function by_part(list, prefix)
   return parts, false
 end
 
--- What stands before a string that names a site or linear, and before one that names a file.
+-- Patterns for the code before a string that names a site or a linear.
 local FOR_SITES = { "[:.]set%s*%(?%s*$", "[:.]plot%s*%(?%s*$", "%[%s*$", "skip%s*=%s*{?[^{}]*$", "skip%s*=%s*$" }
 
 local function wants_sites(before)
@@ -122,7 +124,8 @@ local function in_string(before, prefix, session, files, quote)
   return list, #list == 1 and list[1]:sub(-1) ~= "/" and quote or ""
 end
 
--- The expression that a dot or a colon at the end of the text belongs to, if it can be looked at without running anything.
+-- The expression at the end of the text, which stood before a dot or a colon; nil if its value cannot be found without calling
+-- functions.
 local function owner_of(text)
   local rest, owner = text, ""
   while true do
@@ -143,7 +146,7 @@ local function owner_of(text)
   end
 end
 
--- Whether what is typed is the name of a setting: a key of the table that is given to set or quantize.
+-- Whether the next word is the name of a setting: a key of the table that is given to set or quantize.
 local function names_setting(before)
   return before:find "[{,]%s*$" and (before:find "[:.]set%s*%(?[^()]*{[^{}]*$" or before:find "[:.]quantize%s*%(?%s*{[^{}]*$")
 end
@@ -174,8 +177,8 @@ local function in_code(text, session)
   return filter(list, word), word
 end
 
---- What can stand at the end of a text: a list of what its last word can become, how many bytes that word has, and what follows
--- the word once it is whole. files(prefix) lists files.
+--- Completes the last word of a text. files(prefix): a function that lists files. Returns a list of words that the last word can
+-- become, the number of bytes of the last word, and the text to add after a complete word.
 function complete.find(text, session, files)
   local command = text:match "^%s*:(%a*)$"
   if command then

@@ -1,7 +1,8 @@
---- Docs: what ? NAME prints, from the comments in the modules' own sources and in the C header.
+--- Docs: the text that `? NAME` prints. It comes from the comments in the sources of the modules and in the C header.
 --
--- A function's documentation is the comment that begins with three dashes and ends on the line above it; a module's is the
--- one its file begins with. Where a comment names another module ("see quantize/calibrate.lua"), what that one says comes too.
+-- A function's documentation is the comment that begins with three dashes and ends on the line above the function. A module's
+-- documentation is the comment at the top of its file. If a comment names another module ("see quantize/calibrate.lua"), the
+-- documentation there is added.
 local ffi = require "ffi"
 local find = require "perigee.find"
 local names = require "perigee.repl.names"
@@ -82,7 +83,7 @@ local function comment_that_begins(path, word)
   end
 end
 
--- Where a module is named, what it says of the same thing, or of itself.
+-- Adds the documentation of the modules that the text names: there, of the same function if it has one, else of the module.
 local function follow(text)
   local added = {}
   for name in text:gmatch "([%w_/]+)%.lua" do
@@ -104,7 +105,8 @@ local function where(f)
   return path, info.linedefined
 end
 
--- "(changes)", as its source has it; of a function called with a colon but written with a dot, without the first.
+-- The parameters as the source has them, "(changes)". If a function that is defined with a dot is called with a colon, without
+-- the first parameter.
 local function parameters(lines, line, colon)
   local text = lines[line]
   for i = line + 1, line + 3 do
@@ -122,8 +124,8 @@ local function parameters(lines, line, colon)
   return (list:gsub("%s+", " "))
 end
 
---- What is said of a function: its documentation, or nil, and what to write behind its name to call it. colon: it is called as a
--- method.
+--- Returns a function's documentation, nil if it has none; and its parameters, "(x, y)". colon: whether the function is called
+-- as a method.
 function docs.of_function(f, colon)
   local path, line = where(f)
   local lines = path and lines_of(path)
@@ -133,7 +135,7 @@ function docs.of_function(f, colon)
   return comment_above(lines, line), parameters(lines, line, colon)
 end
 
--- "name(...)" and the first sentence of each function of a table of them, but those that are only for modules.
+-- A line "name(...)" and the first sentence for each function of a table. Functions that are only for modules are left out.
 local function overview(functions, prefix)
   local lines = {}
   for _, name in ipairs(names.sorted(functions)) do
@@ -159,7 +161,7 @@ local function describe_function(name, f)
     names.path(path), line)
 end
 
--- The functions that an object or a module has, by name; `_private` ones left out.
+-- The functions of an object or a module, by name, without those whose name begins with `_`.
 local function functions_of(x)
   local found = {}
   for _, name in ipairs(names.of(x)) do
@@ -295,8 +297,8 @@ local function module_named(name)
   end
 end
 
---- What is known of a name as it can be typed: a variable, q:set, perigee.tensor, a module, a setting, a C function. nil and a
--- name that is nearly that, or nil, if nothing is.
+--- The documentation of a name: a variable, q:set, perigee.tensor, a module, a setting, a C function. If there is none, nil and
+-- the nearest name that exists, or nil.
 function docs.find(name, environment)
   name = name:match "^%s*(.-)[%s%(%){}]*$"
   local c_name = name:match "^%f[%w_]C%.([%w_]+)$" or name:match "^[Pp][Gg][Ee][Ee]_[%w_]+$"

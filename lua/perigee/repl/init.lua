@@ -1,8 +1,9 @@
---- Repl: a prompt at which Lua is typed and its values are shown. recipes/repl.lua runs it.
+--- Repl: a prompt for Lua that shows the values of expressions. recipes/repl.lua runs it.
 --
 --   require("perigee.repl").run { setup = { 'perigee = require "perigee"', ... } }
 --
--- What is typed is tried as an expression first, so that `q.alpha` shows its value. It may go on for several lines.
+-- The prompt first tries to compile the input as an expression, so that `q.alpha` shows its value. An input may have several
+-- lines.
 local completion = require "perigee.repl.complete"
 local docs = require "perigee.repl.docs"
 local input = require "perigee.repl.input"
@@ -14,11 +15,11 @@ local terminal = require "perigee.show.terminal"
 local repl = {}
 
 local HELP = [[
-What is typed is Lua: an expression shows its value, a statement runs. It goes on to the next line until it is complete.
+Type Lua: an expression shows its value, a statement runs. If it is not complete, it continues on the next line.
 
   EXPRESSION;      the value is not shown
   _                the value before this one
-  ? NAME           what is known of it: ? q:set, ? perigee.tensor, ? alpha, ? pgee_smooth
+  ? NAME           its documentation: ? q:set, ? perigee.tensor, ? alpha, ? pgee_smooth
   TAB              completes names, methods, settings, sites and linears inside quotes, files
   :save FILE       writes what was entered as a script that does it again; :save! replaces a file
   :help            this
@@ -33,7 +34,7 @@ local function complain(text)
   io.stderr:write(terminal.paint("error: ", "red", terminal.colours(2)), text, "\n")
 end
 
--- After ^C and perhaps half a progress bar.
+-- The cursor stands behind ^C and perhaps half a progress bar.
 local function say_interrupted(text)
   io.stderr:write("\n", text, "\n")
 end
@@ -104,7 +105,8 @@ end
 
 ---- Lines -------------------------------------------------------------------------------------------------------------
 
--- Runs a complete text and says what came of it; of an error, in which line it is unless without_place.
+-- Runs a text and prints its values or its error. without_place: print the error without its line. Returns nil if the text is not
+-- complete; else whether it ran, and whether it was interrupted.
 local function run(state, text, without_place)
   local result = state.session:run(text)
   if result.ok == nil then
@@ -119,7 +121,7 @@ local function run(state, text, without_place)
   return result.ok, result.interrupted
 end
 
--- A text of one or more lines: true or false, whether it ran; nil at the end of the input.
+-- Reads and runs one input of one or more lines. Returns whether it ran; nil at the end of the input.
 local function entry(state)
   local lines = {}
   while true do
@@ -157,7 +159,7 @@ local function setup(state, lines)
     end
     local ok, interrupted = run(state, line, true)
     if interrupted and state.interactive then
-      break -- the prompt has what was made so far
+      break -- the prompt starts with the variables that exist so far
     elseif not ok then
       return false
     end
@@ -187,11 +189,11 @@ end
 
 ---- Running -----------------------------------------------------------------------------------------------------------
 
---- Reads and runs until the input ends; returns the status to exit with.
---   setup   lines that are run first, and are part of what :save writes; if one fails, nothing else runs
---   ready   called with the environment of what is typed, once the lines of setup have run
---   banner  what an interactive session begins with
--- Standard input that is no terminal is run without prompts, up to the first error, which makes the status 1.
+--- Reads and runs the input to its end. Returns the exit status.
+--   setup   lines that run first and are part of what :save writes. If one fails, nothing else runs
+--   ready   a function that is called with the session's variables once the lines of setup have run
+--   banner  a text to print at the beginning of an interactive session
+-- If standard input is no terminal, it runs without prompts up to the first error, and the status is then 1.
 function repl.run(given)
   local interactive = system.is_terminal(0)
   local colours = terminal.colours(1)

@@ -1,7 +1,7 @@
---- Input: lines from a terminal, edited with GNU readline if it is there, or from a file or pipe.
+--- Input: reads lines from a terminal, with GNU readline if it is installed, or from a file or a pipe.
 --
--- input.open() returns an object with read(prompt), which returns a line, nil at the end, or false if Ctrl-C was pressed,
--- forget() and close(). Ctrl-C is seen as the engine's interrupt flag: whoever opens a terminal has called catch_interrupts.
+-- input.open() returns an object with read(prompt), forget() and close(). read returns a line, nil at the end, or false if Ctrl-C
+-- was pressed. Ctrl-C sets the engine's interrupt flag: before input.open the caller has called catch_interrupts of perigee.os.
 local ffi = require "ffi"
 local names = require "perigee.repl.names"
 local pgee = require "perigee.ffi"
@@ -51,20 +51,20 @@ function Plain.close() end
 
 ---- GNU readline ------------------------------------------------------------------------------------------------------
 
--- Its functions call back, which compiled code must not be below.
+-- readline's functions call Lua back, which LuaJIT forbids if compiled code called them.
 jit.off(true, true)
 
 local Edited = {}
 Edited.__index = Edited
 
--- A C string that is ours from now on, as Lua's.
+-- Makes a Lua string of a C string, and frees the C string.
 local function taken(pointer)
   local text = ffi.string(pointer)
   ffi.C.free(pointer)
   return text
 end
 
--- The files whose names begin so; folders end in a slash.
+-- The files whose paths begin with the prefix. Folders end in a slash.
 local function list_files(library, prefix)
   local list = {}
   while true do
@@ -82,8 +82,8 @@ local function list_files(library, prefix)
   end
 end
 
--- What readline takes: what all candidates begin with, the candidates, NULL. readline's word begins at byte `first` of the text,
--- ours may begin before it or after.
+-- Makes readline's array of completions: the beginning that all candidates share, the candidates, NULL. readline's word begins at
+-- byte `first` of the text. The word that complete.lua completed may begin before or after that byte.
 local function to_readline(text, first, list, length)
   local start = #text - length
   local words = {}
@@ -102,7 +102,7 @@ local function to_readline(text, first, list, length)
   return array
 end
 
--- Callbacks stay for as long as the process does, so there is one of each, for the input that is open.
+-- LuaJIT has few callbacks and never frees them. Therefore there is one of each, and it serves the input that is open.
 local open, callbacks
 
 local function make_callbacks(library)
@@ -141,7 +141,7 @@ function Edited:remember(line)
   end
 end
 
--- One line as it is typed; several if they were pasted.
+-- Reads one line from the terminal, or several lines at once if they were pasted.
 local function edit(self, prompt)
   local library = self.library
   library.rl_reset_screen_size()
@@ -179,7 +179,7 @@ function Edited:read(prompt)
   return line
 end
 
---- What was pasted and not yet read is forgotten.
+--- Forgets pasted lines that were not read yet.
 function Edited:forget()
   self.pasted = {}
 end
@@ -194,7 +194,7 @@ end
 
 local function history_path()
   local state = os.getenv "XDG_STATE_HOME"
-  if not state or state:sub(1, 1) ~= "/" then -- as the base directory specification has it
+  if not state or state:sub(1, 1) ~= "/" then -- the XDG base directory specification allows absolute paths only
     local home = os.getenv "HOME"
     state = home and home ~= "" and home .. "/.local/state"
   end
@@ -228,8 +228,8 @@ local function open_edited(library, complete)
   return self
 end
 
---- Lines of standard input. complete(text, files): what complete.lua returns for a text; files(prefix) lists files. Second
--- result: what is missing for editing at a terminal, in words, or nil.
+--- Opens standard input. complete(text, files): a function that returns what complete.lua returns; files(prefix) lists files.
+-- Second result: if editing at this terminal is not possible, the reason as a text, else nil.
 function input.open(complete)
   if not system.is_terminal(0) then
     return setmetatable({}, Plain)
@@ -242,7 +242,7 @@ function input.open(complete)
     and "GNU readline was not found: no completion, no history (Debian: libreadline8)" or nil
 end
 
---- A prompt in a colour, marked for readline as taking no room.
+--- A prompt in a colour. Marks tell readline that the colour's codes take no columns.
 function input.prompt(text, colour, on)
   return on and "\1" .. terminal.paint("\2" .. text .. "\1", colour, true) .. "\2" or text
 end

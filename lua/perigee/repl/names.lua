@@ -1,11 +1,11 @@
---- Names: what can be written behind a value and a dot or a colon, and what a name stands for.
+--- Names: the names that can follow a value and a dot or a colon, and the value that a name stands for.
 local nearest = require "perigee.base.nearest"
 local pgee = require "perigee.ffi"
 local find = require "perigee.find"
 
 local names = {}
 
---- What all words of a list begin with.
+--- The beginning that all words of a list share.
 function names.common(list)
   local common = list[1] or ""
   for _, word in ipairs(list) do
@@ -16,7 +16,7 @@ function names.common(list)
   return common
 end
 
---- A source file's path for people: from the current folder if it is below it.
+--- A source file's path for messages: relative if the file lies below the current folder.
 function names.path(source)
   local path, folder = find.absolute((source:gsub("^[@=]", ""))), find.absolute "." .. "/"
   return path:sub(1, #folder) == folder and path:sub(#folder + 1) or path
@@ -34,8 +34,8 @@ function names.sorted(t)
   return list
 end
 
--- Adds the names of a table, and what its metatable lets be read through it. Where __index is a function, the metatable is taken
--- for the class, as is usual, and __names(x) returns tables whose keys it knows besides.
+-- Adds the keys of a table and the names that its metatable adds. If __index is a function, the metatable counts as the class,
+-- as is usual; its function __names(x), if there is one, returns tables with further names.
 local function add(found, x, seen)
   if type(x) ~= "table" or seen[x] then
     return
@@ -53,7 +53,7 @@ local function add(found, x, seen)
   end
 end
 
---- The metatable of an object, of the library's included; nil if there is none.
+--- The metatable of a table or of one of Perigee's cdata objects; nil if there is none.
 function names.metatable(x)
   if type(x) == "table" then
     local metatable = debug.getmetatable(x)
@@ -67,7 +67,7 @@ function names.metatable(x)
   end
 end
 
---- The names that can follow a value, in order.
+--- The names that can follow a value and a dot or a colon, sorted.
 function names.of(x)
   local found, metatable = {}, names.metatable(x)
   add(found, type(x) == "string" and string or x, {})
@@ -88,7 +88,8 @@ local function index(x, key)
   end
 end
 
---- What names joined by dots and colons stand for, without running anything but __index: whether there is such a value, and it.
+--- Finds the value of names that are joined by dots and colons. Only __index functions run. Returns whether there is such a
+-- value, and the value.
 function names.resolve(environment, text)
   local head, rest = text:match "^%s*([%a_][%w_]*)(.*)$"
   if not head then
@@ -112,13 +113,13 @@ function names.resolve(environment, text)
   return value ~= nil, value
 end
 
--- Of short words too many are near: one that begins the same is needed then.
+-- The nearest word. For a word of up to four letters it must begin with the same letter, because many short words are near.
 local function alike(word, list)
   local near = nearest.word(word, list)
   return near and (#word > 4 or near:sub(1, 1) == word:sub(1, 1)) and near or nil
 end
 
---- The name that somebody who wrote this one may have meant, or nil.
+--- The existing name that is nearest to a wrong one, or nil if none is near.
 function names.nearest(text, environment)
   local before, word = text:match "^(.-[.:]?)([%a_][%w_]*)$"
   if not word then

@@ -47,7 +47,7 @@ function Session:get(name)
   return value
 end
 
---- All names, of the session and of Lua.
+--- The names of all variables of the session and of Lua.
 function Session:names()
   local all = {}
   for _, t in ipairs { _G, self.env } do
@@ -60,7 +60,7 @@ end
 
 ---- Reading -----------------------------------------------------------------------------------------------------------
 
--- Without a `local` at its beginning.
+-- The text without a `local` at its beginning.
 local function unlocal(text)
   local f = text:match "^%s*local%s+(function[%s(].*)$"
   if f then
@@ -75,17 +75,18 @@ local function unlocal(text)
   return list:find "^[%a_][%w_]*%s*$" and rest:find "^;?%s*$" and list .. " = nil" or text
 end
 
--- A function that runs the text, as an expression if it is one, its text as it is kept, and whether it is a statement. Else nil
--- and the message, or nil alone if the text is not complete. line: the number of its first line, for messages.
+-- Compiles a text, as an expression if it is one. Returns a function that runs it, the code to keep for the recipe, and whether
+-- it is a statement. If the text does not compile: nil and the message; nil alone if it is not complete. line: the number of
+-- its first line, for messages.
 local function compile(text, line, env)
   local function compiled(...)
-    local place = ("\n"):rep(line - 1) .. " " -- the space: what begins with an escape character would be taken for bytecode
+    local place = ("\n"):rep(line - 1) .. " " -- the space: Lua takes a chunk that begins with an escape character for bytecode
     return load(place .. table.concat { ... }, "=" .. CHUNK, "t", env)
   end
   local expression = text:gsub("^%s*=", ""):gsub("^%s*return%f[^%w_]", "")
   local f, no_expression = compiled("return ", expression)
   if f then
-    -- As it is, it would be a tail call, which leaves no trace; `...` is a function that returns what it is given.
+    -- A plain `return f()` would be a tail call, which a traceback does not show. `...` is a function that returns its arguments.
     local bare = expression:gsub("[%s;]+$", "")
     return compiled("return (...)(", bare, ")") or compiled("return (...)(", bare, "\n)") or f, expression
   end
@@ -102,15 +103,15 @@ end
 
 local here = debug.getinfo(1, "S").source:match "^@(.*)repl/session%.lua$"
 
-local stopped -- by poll, since a text began to run
+local stopped -- whether poll has stopped the text that runs
 
--- Runs every so many instructions: an interrupt stops what was typed, or a file it runs, and never Perigee's own code between two
--- runs of the engine, which would be left half done.
+-- A debug hook. After an interrupt it stops typed code and files that typed code runs. It does not stop Perigee's own code,
+-- because that would leave a change half done.
 local function poll()
   if C.pgee_interrupted() ~= 0 then
     local info = debug.getinfo(2, "S")
     if not info or pgee.is_own(info) or info.what == "C" then
-      debug.sethook(poll, "", 1) -- at the next chance
+      debug.sethook(poll, "", 1) -- try again after the next instruction
     else
       stopped = true
       error("interrupted", 0)
@@ -118,17 +119,17 @@ local function poll()
   end
 end
 
--- What is loaded by what was typed, a file for one, is not compiled either: compiled code looks at no hook.
+-- Keeps LuaJIT from compiling code that typed code loads, such as a file, because hooks do not run in compiled code.
 local function interpret(prototype)
   if not pgee.is_own(prototypes.funcinfo(prototype)) then
     jit.off(prototype)
   end
 end
 
-local FRAMES = 20 -- of a traceback: those of an endless recursion are thousands
+local FRAMES = 20 -- lines of a traceback at most: an endless recursion has thousands
 
--- The functions that were running when an error was raised, innermost first, up to the chunk. Those of Perigee only if the error
--- is their own: when they blame the caller, how they found out is of no use.
+-- The functions that were running when an error was raised, innermost first, up to the chunk. Perigee's functions are listed
+-- only if the error names a line of Perigee. If it names the caller's line, Perigee's functions would not help.
 local function traceback(message, chunk)
   local own = tostring(message):match "^(.-):%d+: "
   own = own and here and (own:find(here, 1, true) or own:find "^%.%.%..*/perigee/")
@@ -161,7 +162,7 @@ local function pack(ok, ...)
   return { ok = ok, n = select("#", ...), ... }
 end
 
--- Calls f, which is stopped by an interrupt if the session is: what is typed is not compiled.
+-- Calls f. If the session is interruptible, f is not compiled, so that an interrupt can stop it.
 local function call(self, f)
   local function failed(message)
     if C.pgee_interrupted() ~= 0 then
@@ -180,13 +181,13 @@ local function call(self, f)
   local result = pack(xpcall(f, failed, values))
   debug.sethook()
   jit.attach(interpret)
-  if result.ok and stopped then -- and the error caught by a pcall
+  if result.ok and stopped then -- a pcall of typed code caught poll's error
     result = { ok = false, n = 1, "interrupted" }
   end
   return result
 end
 
--- What the session's objects say of their last change: { [object] = record }.
+-- The records of the last changes of the session's objects: { [object] = record }.
 local function last_changes(env)
   local found = {}
   for _, x in next, env do
@@ -196,7 +197,7 @@ local function last_changes(env)
   return found
 end
 
--- The message, and the nearest name where the text calls a method or a field that an object has not.
+-- The message. If the text calls a method or a field that does not exist, with the nearest name that does.
 local function hinted(message, text, session)
   local name = message:match "^[^\n]*attempt to call %a+ '([%a_][%w_]*)' %(a nil value%)"
   local called = name and text:match("[%a_][%w_.]*%s*[.:]%s*" .. name .. "%f[^%w_]")
@@ -204,9 +205,10 @@ local function hinted(message, text, session)
   return near and (message:gsub("%(a nil value%)", "(a nil value; did you mean " .. near .. "?)", 1)) or message
 end
 
---- Runs a text: { ok =, n =, values ... }, ok being nil if it is not complete, false if it failed with message [1]; hidden says
--- whether its values are not to be shown. The value of an assignment that changes an object, such as q.alpha = 0.8, is what
--- changed, if it says so.
+--- Runs a text. Returns { ok =, n = number of values, values ..., hidden =, interrupted = }.
+--   ok       true; nil if the text is not complete; false if it failed, and then [1] is the message
+--   hidden   whether the values must not be shown
+-- If a statement changes an object that keeps a record of its last change, such as q.alpha = 0.8, the record is a value.
 function Session:run(text)
   local line = self.line
   local f, code, is_statement = compile(text, line, self.env)
@@ -242,7 +244,7 @@ end
 
 ---- Recipes -----------------------------------------------------------------------------------------------------------
 
--- Whether some entry reads the value before it.
+-- Whether an entry uses `_`, the value before it.
 local function reads_last(entries)
   for _, entry in ipairs(entries) do
     if entry.code:find "%f[%w_]_%f[^%w_]" then
@@ -252,11 +254,11 @@ local function reads_last(entries)
   return false
 end
 
---- The session as a script: what was entered and did not fail, printing what the prompt printed.
+--- The session as a script. It does again what was entered and did not fail, and prints what the prompt printed.
 function Session:recipe()
   local lines = {
     "#!/usr/bin/env luajit",
-    "--- A session at Perigee's prompt: run it to do again what was done in it.",
+    "--- A session at Perigee's prompt. Running this file does again what was done in it.",
     ("dofile %q"):format(find.path "perigee.find"),
     'local perigee_show = require("perigee.repl.show").print',
     "",
@@ -265,7 +267,7 @@ function Session:recipe()
   for _, entry in ipairs(self.entries) do
     local code = entry.code
     if entry.kind == "shown" then
-      local stop = code:find("--", 1, true) and "\n)" or ")" -- what follows a comment stands on a line of its own
+      local stop = code:find("--", 1, true) and "\n)" or ")" -- a comment would swallow the bracket
       local call_of_it = "perigee_show(" .. code:gsub("[%s;]+$", "") .. stop
       if not load(call_of_it) then -- a comment after a semicolon
         call_of_it = "perigee_show((function() return " .. code .. "\nend)())"
@@ -273,7 +275,7 @@ function Session:recipe()
       code = last .. call_of_it
     elseif entry.kind == "hidden" then
       code = "_ = " .. code
-    elseif code:find "^%(" then -- it would be read as a call of what stands before it
+    elseif code:find "^%(" then -- Lua would read the bracket as a call of the line before
       code = "do\n" .. code .. "\nend"
     end
     lines[#lines + 1] = code
@@ -295,7 +297,7 @@ end
 
 local session = {}
 
---- A new session. interruptible: what it runs is stopped by Ctrl-C, for which the interrupt handler must be in place.
+--- A new session. interruptible: whether Ctrl-C stops what the session runs. The caller has called catch_interrupts then.
 function session.new(interruptible)
   local self = setmetatable({ entries = {}, line = 1, interruptible = interruptible }, Session)
   self.env = environment(self)

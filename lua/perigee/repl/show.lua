@@ -1,7 +1,8 @@
---- Show: values as text that fits the terminal, as a prompt prints them.
+--- Show: prints values as text that fits the terminal.
 --
--- Objects print themselves: on a terminal through __show(x, style) in their metatable, if they have it, else through __tostring.
--- Other tables are written as Lua would read them, on one line if it fits; long lists are cut, with a count of what is left out.
+-- An object prints by its metatable's __show(x, style) if output is a terminal and there is that function, else by __tostring.
+-- Other tables are printed as Lua source, on one line if it fits. Long lists are cut, and the number of entries left out is
+-- printed.
 local system = require "perigee.os"
 local terminal = require "perigee.show.terminal"
 
@@ -11,7 +12,7 @@ local DEPTH = 3    -- tables in tables
 local ENTRIES = 24 -- of one table
 local ROWS = 8     -- of a list of numbers
 
---- How to print to standard output now: { columns =, colours =, utf8 =, cut = whether a line may not be longer }.
+--- How to print to standard output now: { columns =, colours =, utf8 =, cut = whether lines are cut at `columns` }.
 function show.style()
   return { columns = terminal.columns(), colours = terminal.colours(1), utf8 = terminal.utf8(), cut = system.is_terminal(1) }
 end
@@ -44,7 +45,7 @@ local function scalar(x, style)
   return COLOURS[kind] and terminal.paint(text, COLOURS[kind], style.colours) or text
 end
 
--- What an object says of itself, or nil if x is no object; and whether that fits the width.
+-- An object's own text, nil if x is no object; and whether the text fits the width.
 local function object(x, style)
   local metatable = type(x) == "table" and debug.getmetatable(x)
   local plain, fits = metatable and rawget(metatable, "__tostring"), metatable and rawget(metatable, "__show")
@@ -67,7 +68,7 @@ local function key_order(a, b)
   return tostring(a) < tostring(b)
 end
 
--- The first entries of a table as { key = text or nil, value = }, those of the list first; second result: how many are left out.
+-- The first entries of a table as { key = text or nil, value = }, the list's entries first. Second result: how many are left out.
 local function entries(t)
   local list, keys = {}, {}
   local n = #t
@@ -94,7 +95,7 @@ local function more(count)
   return ("%s %d more"):format(terminal.ellipsis(), count)
 end
 
--- On one line, whatever its length. `above`: the tables it is in.
+-- A value on one line of any length. above: the set of the tables that x lies in.
 local function inline(x, style, depth, above)
   local text = object(x, style)
   if text then

@@ -1,22 +1,23 @@
---- Canvas: dots drawn as text, 2 by 4 in each braille character or one in each ASCII character.
+--- Canvas: draws dots as text, 2 by 4 dots in each braille character or one in each ASCII character.
 --
--- A cell is `wide` by `high` dots; it has the bits of its dots, and the number of the series that drew there last. Up to six
--- series are told apart: along a line by dashes, in areas by shades, in ASCII by their marks.
+-- A cell is a character of `wide` by `high` dots. It keeps the bits of its dots and the number of the series that drew there
+-- last. There are up to six series. Lines differ by their dashes, areas by their shades, and in ASCII all differ by their
+-- characters.
 local bit = require "bit"
 
 local Canvas = {}
 Canvas.__index = Canvas
 
 local MARKS = { "*", "o", "+", "x", "#", "@" }
--- Dots drawn and left out in turn.
+-- For each series: how many dots of a line are drawn, then left out, in turn.
 local DASHES = { { 1, 0 }, { 4, 3 }, { 1, 2 }, { 6, 2 }, { 2, 4 }, { 1, 4 } }
--- Of every 2 by 2 dots, which are drawn.
+-- For each series: which dots of every 2 by 2 are drawn.
 local SHADES = { { 1, 1, 1, 1 }, { 1, 0, 0, 1 }, { 1, 0, 0, 0 }, { 1, 1, 0, 0 }, { 1, 0, 1, 0 }, { 0, 1, 1, 1 } }
 local BITS = { [0] = { [0] = 0x40, 0x80 }, { [0] = 0x04, 0x20 }, { [0] = 0x02, 0x10 }, { [0] = 0x01, 0x08 } } -- [up][right]
 
 local canvas = {}
 
---- A canvas of so many cells. Dots have x to the right, 0 to `right`, and y up, 0 to `top`; what is outside is not drawn.
+--- A canvas of so many cells. Dots have x from 0 (left) to `right`, and y from 0 (bottom) to `top`. Dots outside are not drawn.
 function canvas.new(columns, rows, utf8)
   local wide, high = utf8 and 2 or 1, utf8 and 4 or 1
   local self = { columns = columns, rows = rows, wide = wide, high = high, right = columns * wide - 1, top = rows * high - 1,
@@ -27,7 +28,7 @@ function canvas.new(columns, rows, utf8)
   return setmetatable(self, Canvas)
 end
 
---- One dot, whatever the shade.
+--- Draws one dot.
 function Canvas:dot(x, y, series)
   if x >= 0 and x <= self.right and y >= 0 and y <= self.top then
     local r, c = math.floor(y / self.high), math.floor(x / self.wide)
@@ -36,14 +37,14 @@ function Canvas:dot(x, y, series)
   end
 end
 
---- One dot, if the series' shade has it.
+--- Draws one dot if it is part of the series' shade.
 function Canvas:shade(x, y, series)
   if not self.utf8 or SHADES[series][x % 2 + 2 * (y % 2) + 1] == 1 then
     self:dot(x, y, series)
   end
 end
 
---- Bresenham's line. `count` is how many dots of the dash came before; returns it.
+--- Draws Bresenham's line. count: how many dots the dashed line has already. Returns the new count.
 function Canvas:line(x0, y0, x1, y1, series, count)
   local on, off = DASHES[series][1], DASHES[series][2]
   local dx, dy = math.abs(x1 - x0), -math.abs(y1 - y0)
@@ -66,7 +67,7 @@ function Canvas:line(x0, y0, x1, y1, series, count)
   end
 end
 
---- A row of cells as text, the lowest is row 0. paint(character, series) may colour it.
+--- A row of cells as text; row 0 is the lowest. paint(character, series) returns the character, perhaps coloured.
 function Canvas:row(r, paint)
   local cells = {}
   for c = 0, self.columns - 1 do

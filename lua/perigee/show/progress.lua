@@ -1,4 +1,4 @@
---- Progress: a bar on standard error for what takes a while.
+--- Progress: a bar on standard error for long work.
 local pgee = require "perigee.ffi"
 local system = require "perigee.os"
 
@@ -8,7 +8,7 @@ local WIDTH = 40
 
 local function silent() end
 
--- A bar that says what is going on.
+-- A function that draws a bar. label: the name of the work.
 local function bar(label)
   return function(done, total)
     local full = math.floor(WIDTH * done / total + 0.5)
@@ -18,8 +18,8 @@ local function bar(label)
   end
 end
 
---- What to call with (done, total): `given` if it is a function; a bar if it is true, or nil and standard error is a terminal;
--- else nothing.
+--- A function (done, total) to call after each step of the work. given: the user's choice. A function is returned as it is; true
+-- gives a bar; false gives a function that does nothing; nil gives a bar if standard error is a terminal.
 function progress.of(given, label)
   if type(given) == "function" then
     return given

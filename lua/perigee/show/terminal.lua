@@ -1,4 +1,4 @@
---- Terminal: what output may look like: how wide, in which characters, coloured or not.
+--- Terminal: the width, the characters and the colours that output may have, and the width of text.
 local system = require "perigee.os"
 local utf8 = require "perigee.base.utf8"
 
@@ -6,7 +6,8 @@ local terminal = {}
 
 local DEFAULT = 80 -- columns
 
---- Columns to print in: COLUMNS, else those of standard output or error if either is a terminal, else 80.
+--- How many columns to print in: COLUMNS of the environment, else the width of the terminal behind standard output or error, else
+-- 80.
 function terminal.columns()
   local given = tonumber(os.getenv "COLUMNS")
   if given and given >= 1 and given % 1 == 0 then
@@ -26,7 +27,7 @@ function terminal.utf8()
   return false
 end
 
---- Whether a file descriptor is a terminal that shows colours: not if NO_COLOR is set to anything.
+--- Whether to print colours to a file descriptor: if it is a terminal, TERM is not "dumb", and NO_COLOR is not set.
 function terminal.colours(fd)
   local no = os.getenv "NO_COLOR"
   return system.is_terminal(fd) and (no == nil or no == "") and os.getenv "TERM" ~= "dumb"
@@ -34,7 +35,7 @@ end
 
 local CODES = { red = 31, green = 32, yellow = 33, blue = 34, magenta = 35, cyan = 36, bold = 1, faint = 2 }
 
---- The text in a colour, if `on`.
+--- The text in a colour if `on` is true, else the text.
 function terminal.paint(text, colour, on)
   return on and ("\27[%dm%s\27[0m"):format(CODES[colour], text) or text
 end
@@ -73,7 +74,7 @@ local function characters(text)
   end
 end
 
---- Columns that a line of text takes.
+--- The number of columns that a line of text takes.
 function terminal.width(text)
   local width = 0
   for c in characters(text) do
@@ -82,12 +83,12 @@ function terminal.width(text)
   return width
 end
 
---- What stands where text was left out.
+--- The mark for text that is left out.
 function terminal.ellipsis()
   return terminal.utf8() and "…" or "..."
 end
 
---- The line, cut to at most so many columns; a cut one ends in an ellipsis, and colours end with it.
+--- The line, cut to at most so many columns. A cut line ends in an ellipsis, and its colour ends there.
 function terminal.cut(text, columns)
   if terminal.width(text) <= columns then
     return text
@@ -106,7 +107,7 @@ function terminal.cut(text, columns)
   return table.concat(kept) .. mark .. (coloured and "\27[0m" or "")
 end
 
---- The line, cut at its beginning: for names whose end says more.
+--- The line, cut at its beginning to at most so many columns, for names whose end says more.
 function terminal.tail(text, columns)
   if terminal.width(text) <= columns then
     return text

@@ -5,7 +5,7 @@ local C = pgee.C
 
 local shape = {}
 
---- The sizes of its dimensions, { 2, 3 }.
+--- The sizes of the dimensions, { 2, 3 }.
 function shape.of(h)
   local sizes = {}
   for i = 1, C.pgee_tensor_ndim(h) do
@@ -14,7 +14,7 @@ function shape.of(h)
   return sizes
 end
 
---- The number of elements in a row, which is everything but the first dimension.
+--- The number of elements in a row, t[1]: the product of all dimensions but the first.
 function shape.width(h)
   local width = 1
   for i = 1, C.pgee_tensor_ndim(h) - 1 do

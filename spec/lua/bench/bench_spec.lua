@@ -313,7 +313,7 @@ describe("recipes/bench.lua", function()
       [embedder .. " --alpha 0.5 --activations f32"] = "--alpha has no effect with --activations f32: it is for INT8",
       [embedder .. " --pages huge --activations f32"] = "--pages has no effect with --activations",
       [embedder .. " --lengths /nowhere"] = "cannot open '/nowhere': No such file or directory",
-      [embedder .. " --lengths /dev/null"] = "/dev/null has no lengths",
+      [embedder .. " --lengths /dev/null"] = "cannot read '/dev/null': it is a character device, expected a file or a pipe",
       [embedder .. " --lengths " .. files.write "3\n65\n"] = "line 2: '65', expected a number of tokens from 1 to 64",
       [embedder .. " --lengths " .. files.write "3\nx\n"] = "line 2: 'x', expected a number of tokens from 1 to 64",
       [embedder .. " --lengths /dev/null --tokens 3"] = "--tokens has no effect with --lengths",
