@@ -465,7 +465,8 @@ _
     local folder = files.folder {}
     assert.same({ "4\n", 0 }, { filter("::again:: print(4)\n", MODEL) }) -- a label is no command
     local text, status = filter(("6 * 7\n? pgee_threads_set\n:save %s/s.lua\n:quit\nnothing\n"):format(folder), MODEL)
-    assert.matches("^42\n/%* 1 to 256. %*/\nint pgee_threads_set%(int threads%);\n\nperigee.h\n3 entries in ", text)
+    assert.matches("^42\n/%* Sets the maximum number of threads that a run uses, 1 to 256.-%*/\n"
+      .. "int pgee_threads_set%(int threads%);\n\nperigee.h\n3 entries in ", text)
     assert.equal(0, status)
     assert.matches("\nmodel = perigee.load \"/.*\nperigee_show%(6 %* 7%)\n$", models.read(folder .. "/s.lua"))
   end)
