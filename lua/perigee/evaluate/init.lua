@@ -1,4 +1,4 @@
---- Judging a model: labelled files, the metrics over what the model answers, and models side by side.
+--- Evaluation: reads labelled files, scores a model's answers with metrics, and compares models.
 --
 --   local set = evaluate.read "labelled.tsv"
 --   print(evaluate.run(model, set).value)
@@ -45,9 +45,9 @@ end
 
 ---- Labelled files ----------------------------------------------------------------------------------------------------
 
---- The set of a labelled file, or of several: tables (TSV, CSV, JSON lines) of texts or pairs with labels or scores, questions
--- with answers, words with tags, documents with queries and judgements. evaluate/read.lua has the options. Errors name file and
--- line.
+--- Reads a labelled file, or several, as a set: tables (TSV, CSV, JSON lines) of texts or pairs with labels or scores, questions
+-- with answers, words with tags, documents with queries and judgements. evaluate/read.lua has the options. Errors name the file
+-- and the line.
 function evaluate.read(paths, given)
   local set = raise(read, paths, given)
   return set
@@ -64,7 +64,8 @@ function evaluate.sample(from, count, without, single)
   return list
 end
 
---- candidates(from, without, single): what sample chooses from: { all = how many inputs, out = how many are left out }.
+--- candidates(from, without, single): counts the inputs among which sample chooses: { all = their number, out = the number of
+-- inputs that are left out }.
 function evaluate.candidates(from, without, single)
   raise(check_sample, "candidates", from, without, single)
   local list, out = raise(sample.candidates, from, without, single)
@@ -79,7 +80,7 @@ local function check(model, set, given)
   compare.check(model, set, given)
 end
 
---- An error if this model cannot be judged on this set; options as those of compare. It runs the set's first item.
+--- An error if the model cannot be evaluated on the set. given: the options of compare. It runs the first input of the set.
 function evaluate.check(model, set, given)
   raise(check, model, set, given)
 end
@@ -96,17 +97,20 @@ local function compare_all(list, set, given)
 end
 
 --- Runs models over a set and compares them with the first. list: { { name, model }... }. Returns a table that prints itself:
---   task, n (items), units (what was run), form, files, skipped
---   runs   of each model: name, seconds, per_second (units), scores = list of { metric =, value = 0 to 1 (correlations -1 to
---          1), difference = from the first model's, interval = { low, high } of the difference }, changed = how many answers
---          differ from the first model's, or, if answers are numbers, distance = their mean distance from the first model's
--- Second result: the answers of each model. Options:
+--   task, form, files   the task, the form and the files of the set
+--   n, units            the number of answers, and of inputs that were run
+--   skipped             the number of rows whose annotators did not agree; nil for 0
+--   runs                a list, for each model { name =, seconds =, per_second = units a second, scores =, changed =, distance = }.
+--                       scores: a list of { metric =, value = 0 to 1 (correlations -1 to 1), difference = from the first model,
+--                       interval = { low, high } of the difference }. changed: the number of answers that differ from the first
+--                       model's; for answers that are numbers distance instead, their mean distance from the first model's
+-- The second result is the list of each model's answers. Options:
 --   task        classify, pairs, regression, embed, qa, ner, retrieval, rerank or zeroshot; default: the one for this set and
 --               model
 --   resamples   default 1000; 0: no intervals
 --   seed        default 1
 --   level       of the intervals, default 0.95
---   chunk       units run at once, default 64
+--   chunk       the number of units that one model runs before the next model's turn, default 64
 --   progress, and the options of the task (evaluate/tasks.lua)
 function evaluate.compare(list, set, given)
   local result, answers = raise(compare_all, list, set, given)
@@ -133,12 +137,12 @@ end
 
 ---- Distance from FP32 ------------------------------------------------------------------------------------------------
 
---- How far a quantized model is from its FP32 model on a list of inputs:
---   n, truncated  inputs, and how many of them the limit cut
---   sqnr          of the last hidden states, in dB
---   tokens        cosines of each token's hidden state with FP32's: { mean =, least = }
---   vectors       of an embedder: the same of the inputs' vectors
---   agreement     of a classifier: how often both name the same label
+--- How far a quantized model is from its FP32 model on a list of inputs, without labels. Returns
+--   n, truncated  the number of inputs, and of inputs that the token limit cut
+--   sqnr          the SQNR of the last hidden states, in dB
+--   tokens        cosines between each token's hidden states of both models: { mean =, least = the minimum }
+--   vectors       for an embedding model: the same for the inputs' vectors
+--   agreement     for a classifier: the fraction of inputs that get the same label from both models
 function evaluate.distance(model, q, inputs)
   raise(check_model, model, "distance")
   raise(check_model, q, "distance")

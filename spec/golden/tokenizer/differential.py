@@ -94,8 +94,8 @@ def added_tokens(rng, vocab, options):
         seen.add(content)
         token = dict(content=content, normalized=rng.random() < 0.5, special=rng.random() < 0.5, single_word=rng.random() < 0.3,
                      lstrip=rng.random() < 0.3, rstrip=rng.random() < 0.3)
-        # The package panics on a text when a token is nothing once normalized (ours never finds it), and takes any of those that
-        # are equal once normalized (ours the last).
+        # tokenizers panics on a text if an added token is empty after normalization (Perigee never finds this token), and takes any
+        # of several tokens that are equal after normalization (Perigee takes the last).
         if token["normalized"]:
             content = normalizer(options).normalize_str(content)
             if not content or content in normal:

@@ -198,7 +198,7 @@ def reference(t, c):
     more = dict(truncation=STRATEGIES[c["truncate"]], max_length=c["max"]) if "max" in c else {}
     try:
         e = t(c["text"], c.get("pair"), return_offsets_mapping=True, **more)
-    except BaseException as error:  # the package panics on what it cannot cut
+    except BaseException as error:  # tokenizers panics if it cannot truncate
         return {"error": str(error)}
     finally:
         t.truncation_side = side

@@ -91,7 +91,7 @@ def sequence(rng, make, key, most):
     if n == 0:
         return None
     steps = [make(rng) for _ in range(n)]
-    while sum(s["type"] == "Precompiled" for s in steps) > 1:  # ours takes one
+    while sum(s["type"] == "Precompiled" for s in steps) > 1:  # Perigee supports one
         steps.pop()
     return steps[0] if n == 1 else {"type": "Sequence", key: steps}
 
@@ -174,7 +174,7 @@ def bpe(rng, words):
         merges = [" ".join(m) for m in merges]
     return {"type": "BPE", "dropout": None, "unk_token": rng.choice([None, "[UNK]"]), "continuing_subword_prefix": prefix or None,
             "end_of_word_suffix": suffix or None, **flags(rng, "fuse_unk", "ignore_merges"),
-            # Bytes of a prefix have offsets behind the text in the package; ours end where the text does.
+            # In tokenizers the bytes of a prefix have offsets behind the text; in Perigee these end with the text.
             "byte_fallback": not prefix and not suffix and rng.random() < 0.5, "vocab": {p: i for i, p in enumerate(vocab)}, "merges": merges}
 
 
@@ -225,7 +225,7 @@ def draw(rng, plain):
     file["added_tokens"] = added_tokens(rng, words)
     t = Tokenizer.from_str(json.dumps(file))
     normal = set()
-    for a in list(file["added_tokens"]):  # as in differential.py: the package has no defined answer for equal ones, and for none
+    for a in list(file["added_tokens"]):  # as in differential.py: tokenizers has no defined answer for equal or empty tokens
         n = t.normalizer.normalize_str(a["content"]) if a["normalized"] and t.normalizer else a["content"]
         if not n or (a["normalized"], n) in normal:
             file["added_tokens"].remove(a)
@@ -294,13 +294,13 @@ def main():
                     a, b = [differential.text(rng, words or ["a"], tokens) for _ in range(rng.randint(1, 5))], None
                 limit = None if '"type_id": 3' in text else rng.choice([None, None, 6, 7, 8, 13, 30])  # 3: a text twice
                 if sum(map(len, a if isinstance(a, list) else [a, b or b""])) > 300:
-                    limit = None  # what the package cuts off it puts together in all ways, in gigabytes
+                    limit = None  # tokenizers combines the parts that it cuts off in all ways, which takes gigabytes
                 truncate = rng.choice([0, 0, 1, 2 if b is not None else 0])
                 options = dict(limit=limit, bare=rng.random() < 0.2, truncate=0 if isinstance(a, list) else truncate)
                 answered += compare(t, ours, a, b, options, f"{text}\nseed {args.seed}, text {done}: " + " ".join(
                     json.dumps(file[k]) for k in ("normalizer", "pre_tokenizer", "post_processor", "decoder")) + file["model"]["type"])
                 done += 1
-    print(f"{done} texts, {answered} of which the package answers, all equal, {time.time() - began:.0f} s")
+    print(f"{done} texts, {answered} of which tokenizers answers, all equal, {time.time() - began:.0f} s")
 
 
 if __name__ == "__main__":

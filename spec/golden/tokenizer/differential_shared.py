@@ -138,7 +138,7 @@ def main():
             b = differential.text(rng, pieces, tokens) if rng.random() < 0.3 else None
             limit = rng.choice([None, None, None, 4, 5, 8, 13, 30])
             if len(a) + len(b or b"") > 2000:
-                limit = None  # what the package cuts off it puts together in all ways, in gigabytes
+                limit = None  # tokenizers combines the parts that it cuts off in all ways, which takes gigabytes
             compare(f"{name}, seed {args.seed}, text {i}", t, ours, a, b, limit)
         ours.close()
         print(f"{name}: {n} texts of ../shared, {args.texts} generated, {vectors} vectors, all equal, {time.time() - began:.0f} s",

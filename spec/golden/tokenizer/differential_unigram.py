@@ -7,7 +7,7 @@
                small random vocabularies, byte fallback, ties, scores above zero and charsmaps
 2. texts       XLM-R (tokenizer.json and SentencePiece model), XLNet, toy.model and sentencepiece's own test models on every text of
                XQuAD, TyDi QA, STS-B in 11 languages and PAN-X: ids, types, offsets in bytes and characters, decoded text
-3. clusters    a charsmap with every code point below U+10000 as its own image shows where the package's grapheme clusters end, as
+3. clusters    a charsmap with every code point below U+10000 as its own image shows where the grapheme clusters of tokenizers end, as
                far as they matter: every code point in 20 surroundings, and random sequences of all classes
 The run ends at the first difference, and prints it."""
 import argparse
