@@ -100,10 +100,10 @@ end
 --   task, form, files   the task, the form and the files of the set
 --   n, units            the number of answers, and of inputs that were run
 --   skipped             the number of rows whose annotators did not agree; nil for 0
---   runs                a list, for each model { name =, seconds =, per_second = units a second, scores =, changed =, distance = }.
+--   runs                a list, for each model { name =, seconds =, per_second = units per s, scores =, changed = or distance = }
 --                       scores: a list of { metric =, value = 0 to 1 (correlations -1 to 1), difference = from the first model,
---                       interval = { low, high } of the difference }. changed: the number of answers that differ from the first
---                       model's; for answers that are numbers distance instead, their mean distance from the first model's
+--                       interval = { low, high } of the difference }. changed: the number of answers that differ from the
+--                       first model's. distance: for answers that are numbers, the mean distance from the first model's
 -- The second result is the list of each model's answers. Options:
 --   task        classify, pairs, regression, embed, qa, ner, retrieval, rerank or zeroshot; default: the one for this set and
 --               model
