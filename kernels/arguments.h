@@ -42,7 +42,7 @@ typedef struct prefetch {
   int64_t step;
 } prefetch;
 
-/* What the overlapped epilogues of one panel read, laid out one after another by prepare_panel. */
+/* The constants that the overlapped epilogues of one panel read. prepare_panel lays them out. */
 typedef struct panel_constants {
   float lo, hi;
   int32_t zero;

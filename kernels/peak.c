@@ -1,7 +1,7 @@
-/* peak.c: loops that do nothing but multiply, or nothing but read.
+/* peak.c: loops that only multiply or only read, for benches.
  *
- * They are assembly, so that no compiler removes or spills anything. Each round has twelve accumulators: enough that latency does
- * not count, and with two operands they fit the sixteen registers that every ISA has.
+ * The loops are assembly, so that no compiler removes or spills anything. Each round has twelve accumulators. These are enough to hide
+ * the latency, and with two operands they fit the sixteen registers that every ISA has.
  */
 #include "peak.h"
 
@@ -12,7 +12,8 @@
 
 enum { ROUNDS = 20000, REGISTERS = 12 };
 
-/* `one` in every lane of registers 14 and 15, the accumulators 0; `each` is an accumulator's instructions, \\r its number. */
+/* Sets every lane of registers 14 and 15 to `one` and the accumulators to 0. `each`: the instructions for one accumulator, whose number is
+ * \\r. */
 #define LOOP(reg, one, each)                                                                                               \
   __asm__ volatile("vzeroall\n"                                                                                            \
                    "vbroadcastss %0, %%" reg "14\n"                                                                        \
@@ -59,7 +60,7 @@ static int64_t amx(void) {
 int64_t peak_u8s8(int isa) {
   static const int32_t one = 0x01010101;
   switch (isa) {
-  case PGEE_AVX2: /* the two instructions that 16 exact products take */
+  case PGEE_AVX2: /* 16 exact products take these two instructions */
     LOOP("ymm", one, "vpmaddwd %%ymm14, %%ymm15, %%ymm13\nvpaddd %%ymm13, %%ymm\\r, %%ymm\\r");
     return (int64_t)ROUNDS * REGISTERS * 16;
   case PGEE_AVXVNNI: LOOP("ymm", one, "%{vex%} vpdpbusd %%ymm14, %%ymm15, %%ymm\\r"); return (int64_t)ROUNDS * REGISTERS * 32;

@@ -1,4 +1,4 @@
-/* peak.c: what the threads in force can do at most, all at once. The loops are in kernels/peak.c. */
+/* peak.c: measures the peak speed of all threads together. The loops are in kernels/peak.c. */
 #include "kernels/peak.h"
 
 #include <string.h>
@@ -13,11 +13,11 @@ enum { PARTS = 32 };
 typedef struct measuring {
   int what, tries;
   char *memory;  /* bytes for each thread */
-  int64_t bytes; /* PARTS of them: a try reads one, too short for the system to take the CPU away in each */
-  double best;   /* of all threads together, a second */
+  int64_t bytes; /* in PARTS parts. One try reads one part: so little that the system interrupts only some of the tries */
+  double best;   /* the highest rate of all threads together, per second */
 } measuring;
 
-/* This thread's part of a try: multiply-adds, or bytes. */
+/* Runs this thread's part of one try. Returns the number of multiply-adds or bytes. */
 static int64_t work_of(const measuring *m, const context *c, int part) {
   if (m->what == PGEE_PEAK_INT8)
     return peak_u8s8(c->k->isa);
@@ -30,7 +30,7 @@ static int64_t work_of(const measuring *m, const context *c, int part) {
 
 static void measure(void *work, const context *c) {
   measuring *m = work;
-  if (m->memory) /* pages that nobody has written to are all one page, which stays in the cache */
+  if (m->memory) /* all pages without a write are the same physical page, which would stay in the cache */
     memset(m->memory + c->thread * m->bytes, 1, (size_t)m->bytes);
   for (int i = 0; i < m->tries; i++) {
     team_barrier(c);
@@ -43,10 +43,10 @@ static void measure(void *work, const context *c) {
   }
 }
 
-/* More than the caches of a socket hold: two of its last ones, 256 MB to 1 GB. */
+/* Bytes that do not fit the caches of a socket: twice the last-level cache, 256 MB to 1 GB. */
 static int64_t beyond_caches(void) {
-  int64_t least = INT64_C(256) << 20, most = INT64_C(1) << 30, bytes = 2 * (int64_t)sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes < least ? least : bytes > most ? most : bytes;
+  int64_t min = INT64_C(256) << 20, max = INT64_C(1) << 30, bytes = 2 * (int64_t)sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return bytes < min ? min : bytes > max ? max : bytes;
 }
 
 static int measure_memory(measuring *m, int threads) {
@@ -63,9 +63,9 @@ int pgee_cpu_peak(int what, int tries, double *per_second) {
   NEED(per_second);
   int threads;
   if (what < PGEE_PEAK_INT8 || what > PGEE_PEAK_READ)
-    return fail(PGEE_ARGUMENT, "%d is no peak, expected PGEE_PEAK_INT8, PGEE_PEAK_F32 or PGEE_PEAK_READ", what);
+    return fail(PGEE_ARGUMENT, "what is %d, expected PGEE_PEAK_INT8, PGEE_PEAK_F32 or PGEE_PEAK_READ", what);
   if (tries < 1)
-    return fail(PGEE_ARGUMENT, "%d tries, expected 1 or more", tries);
+    return fail(PGEE_ARGUMENT, "tries is %d, expected 1 or more", tries);
   TRY(pgee_threads(&threads));
   measuring m = {.what = what, .tries = tries};
   if (what == PGEE_PEAK_READ)

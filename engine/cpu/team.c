@@ -1,16 +1,15 @@
-/* team.c: our own threads, rather than OpenMP's: they survive fork, cost nothing when idle, and ThreadSanitizer
- * understands them.
+/* team.c: the library has its own threads instead of OpenMP's, because these work again after fork, cost nothing when idle, and can be
+ * checked by ThreadSanitizer.
  *
- * Everything rests on one thing, a gate: a counter that some wait at and another moves on. Who waits spins for a moment,
- * then sleeps on a futex; who opens makes a system call only if somebody sleeps.
+ * All synchronization uses one type, an event: a counter that threads wait for and another thread increments. A waiting thread spins
+ * for some microseconds, then sleeps on a futex. The incrementing thread makes a system call only if a thread sleeps.
  *
- *   phase   thread 0 writes down what to do and opens the gates of threads 1 and 2, they those of 3 to 6, and so on
- *   barrier all count themselves in; the last one sets the count back and opens the gate at which the others wait
- *   end     a barrier at which only thread 0 waits; the others go back to their own gates
+ *   phase    thread 0 writes the task and signals the events of threads 1 and 2; these signal threads 3 to 6, and so on
+ *   barrier  each thread increments `arrived`; the last one resets it and signals the event that the others wait for
+ *   end      a barrier at which only thread 0 waits; the workers go back to waiting for their own events
  *
- * A worker of the team touches nothing of it between counting itself in at the end and its gate's next opening, so thread
- * 0 may then write. In a child of fork there are no workers: the state is set to zero there and they are started when next
- * needed.
+ * A worker does not touch `team` between its arrival at the end and the next signal of its event, so thread 0 may write to `team` then.
+ * A child of fork has no workers: `team` is set to zero there, and workers are started when they are needed.
  */
 #include "team.h"
 
@@ -29,8 +28,8 @@
 #include "engine/base/status.h"
 #include "threads.h"
 
-/* Turns of a spin before sleeping: 5 to 15 microseconds, about what it costs to sleep and be woken. With more threads than
- * CPUs, who is waited for may need the very CPU that spins. */
+/* Iterations of spinning before a thread sleeps: 5 to 15 microseconds, about the cost of sleeping and waking. If there are more threads
+ * than CPUs, spinning is short, because the awaited thread may need the CPU that spins. */
 enum { SPINS = 400, SPINS_CROWDED = 20 };
 enum { STACK_BYTES = 1 << 20 };
 
@@ -58,44 +57,44 @@ static void write_state(unsigned state) { (void)state; }
 static void relax(void) {}
 #endif
 
-unsigned float_default(void) {
+unsigned team_float_default(void) {
   unsigned before = read_state();
   write_state(FLOAT_DEFAULT);
   return before;
 }
 
-void float_restore(unsigned state) { write_state(state); }
+void team_float_restore(unsigned state) { write_state(state); }
 
-/* ---- Gates -------------------------------------------------------------------------------------------------------- */
+/* ---- Events ------------------------------------------------------------------------------------------------------- */
 
-typedef struct gate {
+typedef struct event {
   _Alignas(64) _Atomic uint32_t word;
   _Atomic uint32_t sleepers;
-} gate;
+} event;
 
-/* Sleeps unless the word has moved on already. */
+/* Sleeps if the word is still `old`. */
 static void futex_wait(_Atomic uint32_t *word, uint32_t old) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0); }
 
 static void futex_wake(_Atomic uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0); }
 
-/* Both sides write first and read then, in one order that all agree on: either the opener sees the sleeper, or the sleeper the
- * opening. */
-static void gate_open(gate *g) {
-  atomic_fetch_add(&g->word, 1);
-  if (atomic_load(&g->sleepers))
-    futex_wake(&g->word);
+/* Both sides write first and read afterwards, sequentially consistent. So either the signalling thread sees the sleeper, or the sleeper
+ * sees the new count. */
+static void event_signal(event *e) {
+  atomic_fetch_add(&e->word, 1);
+  if (atomic_load(&e->sleepers))
+    futex_wake(&e->word);
 }
 
-static void gate_wait(gate *g, uint32_t old, int spins) {
+static void event_wait(event *e, uint32_t old, int spins) {
   for (int i = 0; i < spins; i++) {
-    if (atomic_load_explicit(&g->word, memory_order_acquire) != old)
+    if (atomic_load_explicit(&e->word, memory_order_acquire) != old)
       return;
     relax();
   }
-  atomic_fetch_add(&g->sleepers, 1);
-  while (atomic_load(&g->word) == old)
-    futex_wait(&g->word, old);
-  atomic_fetch_sub(&g->sleepers, 1);
+  atomic_fetch_add(&e->sleepers, 1);
+  while (atomic_load(&e->word) == old)
+    futex_wait(&e->word, old);
+  atomic_fetch_sub(&e->sleepers, 1);
 }
 
 /* ---- The team ----------------------------------------------------------------------------------------------------- */
@@ -113,18 +112,18 @@ typedef struct task {
   int threads, spins;
   char *scratch;
   int64_t scratch_bytes;
-  context c; /* what all threads have in common */
+  context c; /* the same for all threads, but for thread and scratch */
 } task;
 
 static struct {
-  _Atomic int busy; /* a phase is on */
-  int started;      /* workers: threads 1 to started */
+  _Atomic int busy; /* 1 while a phase runs */
+  int started;      /* number of workers: threads 1 to `started` */
   int cpus;
   int quit;
   task task;
   _Alignas(64) _Atomic int arrived;
-  gate turn;               /* of barriers */
-  gate gates[MAX_THREADS]; /* of each worker */
+  event turn;                /* of barriers */
+  event starts[MAX_THREADS]; /* of each worker: its next phase */
   pthread_t threads[MAX_THREADS];
 } team;
 
@@ -142,9 +141,9 @@ static void count_in(int threads, int wait) {
   int spins = team.task.spins;
   if (atomic_fetch_add_explicit(&team.arrived, 1, memory_order_acq_rel) + 1 == threads) {
     atomic_store_explicit(&team.arrived, 0, memory_order_relaxed);
-    gate_open(&team.turn);
+    event_signal(&team.turn);
   } else if (wait) {
-    gate_wait(&team.turn, turn, spins);
+    event_wait(&team.turn, turn, spins);
   }
 }
 
@@ -156,14 +155,14 @@ void team_barrier(const context *c) {
 static void wake_two(int thread) {
   for (int i = 2 * thread + 1; i <= 2 * thread + 2; i++)
     if (i < team.task.threads)
-      gate_open(&team.gates[i]);
+      event_signal(&team.starts[i]);
 }
 
 static void *worker(void *arg) {
   int thread = (int)(intptr_t)arg, spins = 0;
-  float_default();
+  team_float_default();
   for (uint32_t seen = 0;; seen++) {
-    gate_wait(&team.gates[thread], seen, spins);
+    event_wait(&team.starts[thread], seen, spins);
     if (team.quit)
       return NULL;
     wake_two(thread);
@@ -178,7 +177,7 @@ static void forget_workers(void) { memset(&team, 0, sizeof team); }
 static int watch_fork_status;
 static void watch_fork(void) { watch_fork_status = pthread_atfork(NULL, NULL, forget_workers); }
 
-/* One more worker, which no signal of the program's will interrupt. Returns an errno. */
+/* Starts one more worker. All signals are blocked in it, so that the program's handlers run in other threads. Returns an errno. */
 static int start_worker(void) {
   pthread_attr_t attr;
   sigset_t all, before;
@@ -208,14 +207,13 @@ static int start_workers(int threads) {
                : PGEE_OK;
 }
 
-/* When the library is unloaded, its code must not be under anybody's feet. At exit while a phase is on, all end with the
- * process. */
+/* Ends the workers when the library is unloaded, because they run its code. If a phase runs at exit, all threads end with the process. */
 __attribute__((destructor)) static void end_workers(void) {
   if (atomic_exchange(&team.busy, 1))
     return;
   team.quit = 1;
   for (int i = 1; i <= team.started; i++)
-    gate_open(&team.gates[i]);
+    event_signal(&team.starts[i]);
   for (int i = 1; i <= team.started; i++)
     pthread_join(team.threads[i], NULL);
   forget_workers();
@@ -266,15 +264,15 @@ int team_run(phase *f, void *work, int threads, const pgee_batch *batch, char *s
     t.threads = threads;
   t.c.k = kernels_for(isa);
   describe_batch(&t.c, batch);
-  unsigned before = float_default();
+  unsigned before = team_float_default();
   int status = run_task(&t);
-  float_restore(before);
+  team_float_restore(before);
   if (failed.step != INT64_MAX)
     return fail(failed.status, "%s", failed.text);
   return status;
 }
 
-void phase_fail(const context *c, int status, const char *format, ...) {
+void team_fail(const context *c, int status, const char *format, ...) {
   failure *failed = c->failed;
   if (atomic_exchange(&failed->claimed, 1))
     return;
@@ -286,14 +284,14 @@ void phase_fail(const context *c, int status, const char *format, ...) {
   failed->step = c->step;
 }
 
-int phase_failed(const context *c) { return c->failed->step <= c->step; }
+int team_failed(const context *c) { return c->failed->step <= c->step; }
 
-void share(const context *c, int64_t n, int64_t *first, int64_t *last) {
+void team_share(const context *c, int64_t n, int64_t *first, int64_t *last) {
   *first = n * c->thread / c->threads;
   *last = n * (c->thread + 1) / c->threads;
 }
 
-context context_of(const pgee_batch *batch, int thread, int threads) {
+context team_context(const pgee_batch *batch, int thread, int threads) {
   context c = {.thread = thread, .threads = threads};
   describe_batch(&c, batch);
   return c;

@@ -1,8 +1,8 @@
-/* team.h: the threads, and what a thread knows about the phase it takes part in.
+/* team.h: the threads of the library, and what a thread knows about the phase that it runs.
  *
- * A phase is one function run by all threads of the team at once; the caller is thread 0. Threads are started at the first
- * phase that needs them, rebuilt after fork, parked on a futex when idle. Two callers at once: the second runs its phase
- * alone.
+ * A phase is one function that all threads of the team run at the same time. The thread that calls team_run is thread 0. The others are
+ * started by the first phase that needs them, sleep on a futex when idle, and are started again in a forked child. If two threads call
+ * team_run at the same time, the second one runs its phase alone, without the team.
  */
 #ifndef PERIGEE_TEAM_H
 #define PERIGEE_TEAM_H
@@ -24,38 +24,39 @@ typedef struct context {
   int thread, threads;       /* 0 <= thread < threads */
   const kernels *k;          /* the ISA in force when the phase began */
   const pgee_batch *batch;   /* may be NULL */
-  int64_t T, B, S, R;        /* of the batch; 0 without one */
-  char *scratch;             /* of this thread, aligned to 64, as large as the operator's scratch() asked for */
+  int64_t T, B, S, R;        /* sizes of the batch (perigee.h); 0 without a batch */
+  char *scratch;             /* memory of this thread, aligned to 64, of the size that the operator's scratch() returned */
   char *shared;              /* thread 0's scratch */
-  int64_t step;              /* of a plan; 0 elsewhere */
-  weight_span next_weights;  /* what this thread reads next, in a later step of the plan */
-  int64_t prefetch_distance; /* weights are prefetched so many bytes before they are used; 0: one piece before */
-  failure *failed;           /* of the phase */
+  int64_t step;              /* the number of the plan's step, from 0; 0 outside of plans */
+  weight_span next_weights;  /* the weights that this thread reads in a later step of the plan */
+  int64_t prefetch_distance; /* bytes from the weights in use to those that are prefetched; 0: one piece */
+  failure *failed;           /* shared by all threads of the phase */
 } context;
 
 typedef void phase(void *work, const context *c);
 
-/* Runs f(work) on `threads` threads (0 or more than pgee_threads: pgee_threads) and returns when all have. scratch:
- * `scratch_bytes` for each thread, one after another, or NULL. MXCSR is set to the default for its time. PGEE_SYSTEM, and
- * nothing was run, if a thread could not be started; else what phase_fail was told. */
+/* Runs f(work) on `threads` threads and returns when all have finished. threads: 0, or more than pgee_threads, means pgee_threads.
+ * scratch: `scratch_bytes` for each thread, one after another, or NULL. The phase runs under the default floating-point environment.
+ * Returns PGEE_SYSTEM, without running f, if a thread cannot be started; otherwise the status that team_fail was called with, or
+ * PGEE_OK. */
 int team_run(phase *f, void *work, int threads, const pgee_batch *batch, char *scratch, int64_t scratch_bytes);
 /* Waits for every thread of the phase. */
 void team_barrier(const context *c);
 
-/* Fails the phase: the first to say so decides what team_run returns. Others learn of it at the next barrier. */
-void phase_fail(const context *c, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Whether the phase failed in a step before c->step, or in it and a barrier has passed since: the same answer for every
- * thread. */
-int phase_failed(const context *c);
+/* Makes the phase fail: team_run returns the status and message of the first call. The other threads see the failure after the next
+ * barrier. */
+void team_fail(const context *c, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* 1 if the phase failed in a step before c->step, or in this step before the last barrier. All threads get the same answer. */
+int team_failed(const context *c);
 
-/* Round to nearest, denormals as they are: what every phase runs under. For float work outside of a phase; returns what to
- * restore. */
-unsigned float_default(void);
-void float_restore(unsigned state);
+/* Sets the default floating-point environment: round to nearest, denormals kept. Phases run under it; call this for float work outside
+ * of a phase. Returns the state to restore. */
+unsigned team_float_default(void);
+void team_float_restore(unsigned state);
 
-/* This thread's share of n items, first to last (excluded); shares differ by at most one. */
-void share(const context *c, int64_t n, int64_t *first, int64_t *last);
-/* The context of one thread for an operator's work(): no team behind it. */
-context context_of(const pgee_batch *batch, int thread, int threads);
+/* This thread's share of n items: first to last (excluded). The sizes of the shares differ by at most one. */
+void team_share(const context *c, int64_t n, int64_t *first, int64_t *last);
+/* A context for an operator's work(), which counts the work of one thread without running it. */
+context team_context(const pgee_batch *batch, int thread, int threads);
 
 #endif

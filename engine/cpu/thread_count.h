@@ -1,7 +1,7 @@
 /* thread_count.h: the adaptive number of threads of a plan's runs.
  *
  * Every thread waits for all others at a barrier between two steps. Fewer threads are faster if the steps are short, if two CPUs share
- * one core, or if other programs use the CPUs. So this module measures runs and keeps the number of threads that is faster. The
+ * one core, or if other programs use the CPUs. This module measures runs and keeps the number of threads that is faster. The
  * results have the same bits for every number.
  */
 #ifndef PERIGEE_THREAD_COUNT_H

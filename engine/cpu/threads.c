@@ -1,7 +1,7 @@
-/* threads.c: how many threads a run uses.
+/* threads.c: the default number of threads.
  *
- * PERIGEE_THREADS, or one for each physical core in the affinity mask: two threads of one core share its multipliers. A cgroup's
- * CPU quota caps it, since threads beyond it would only be stopped in the middle of a step, with the others waiting.
+ * It is PERIGEE_THREADS, or one for each physical core in the affinity mask, because two threads on one core share its multipliers. The
+ * CPU quota of a cgroup limits the number: the system would stop further threads in the middle of a step while the others wait.
  */
 #include "threads.h"
 
@@ -18,7 +18,7 @@ enum { MAX_CPUS = 8192, LINE = 1024, PATH = 4096 };
 
 /* ---- Physical cores ----------------------------------------------------------------------------------------------- */
 
-/* The lowest CPU of cpu's core; itself where the system does not say. */
+/* The lowest-numbered CPU on the core of `cpu`; `cpu` itself if the system has no such file. */
 static int core_of(const char *root, int cpu) {
   static const char *const files[] = {"core_cpus_list", "thread_siblings_list"}; /* new and old name */
   for (int i = 0; i < 2; i++) {
@@ -47,7 +47,7 @@ static int count_cores(const char *root, const int *cpus, int count) {
 
 /* ---- The cgroup's quota ------------------------------------------------------------------------------------------- */
 
-/* Both numbers of a file, or of two files. "max" and -1 mean no limit: 0. */
+/* Quota divided by period, which stand in one file (cgroup version 2) or in two. 0: no limit ("max" or -1), or no such file. */
 static double ratio(const char *quota_path, const char *period_path) {
   long long quota = 0, period = 0;
   FILE *f = fopen(quota_path, "re");
@@ -62,20 +62,21 @@ static double ratio(const char *quota_path, const char *period_path) {
   return read == 2 && quota > 0 && period > 0 ? (double)quota / (double)period : 0;
 }
 
-/* The least quota of a group and the groups around it. `mount` is where the hierarchy is seen, `group` the path in it. */
+/* The smallest quota of a group and its parent groups; 0: none has a quota. mount: the mount point of the hierarchy. group: the path
+ * below it, which this function shortens. */
 static double quota_of(const char *mount, char *group, int version) {
-  double least = 0;
+  double smallest = 0;
   for (;;) {
     char quota[PATH], period[PATH];
     snprintf(quota, sizeof quota, version == 2 ? "%s%s/cpu.max" : "%s%s/cpu.cfs_quota_us", mount, group);
     snprintf(period, sizeof period, "%s%s/cpu.cfs_period_us", mount, group);
     double q = ratio(quota, version == 2 ? NULL : period);
-    if (q > 0 && (least == 0 || q < least))
-      least = q;
+    if (q > 0 && (smallest == 0 || q < smallest))
+      smallest = q;
     char *slash = strrchr(group, '/');
     if (!slash)
-      return least;
-    *slash = 0; /* the last round reads the root of the mount: a container sees its own group there */
+      return smallest;
+    *slash = 0; /* the last round reads the mount point itself, where a container finds its own group */
   }
 }
 
@@ -88,10 +89,11 @@ static int listed(const char *list, const char *name) {
   return 0;
 }
 
-/* Lines of /proc/self/cgroup are number:controllers:path; version 2 has no controllers. 0: no quota. */
+/* The smallest quota of this process's groups; 0: none. Lines of /proc/self/cgroup are number:controllers:path. Version 2 has no
+ * controllers. */
 static double quota_from(const char *root) {
   char path[PATH], line[LINE], mount[LINE];
-  double least = 0;
+  double smallest = 0;
   snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
   FILE *f = fopen(path, "re");
   while (f && fgets(line, sizeof line, f)) {
@@ -106,12 +108,12 @@ static double quota_from(const char *root) {
       continue;
     snprintf(mount, sizeof mount, version == 2 ? "%s/sys/fs/cgroup" : "%s/sys/fs/cgroup/cpu", root);
     double q = quota_of(mount, group, version);
-    if (q > 0 && (least == 0 || q < least))
-      least = q;
+    if (q > 0 && (smallest == 0 || q < smallest))
+      smallest = q;
   }
   if (f)
     fclose(f);
-  return least;
+  return smallest;
 }
 
 int threads_from(const char *root, const int *cpus, int count) {
@@ -152,7 +154,7 @@ static int from_environment(const char *text, int *out) {
   return PGEE_OK;
 }
 
-static _Atomic int in_force; /* 0: not looked yet */
+static _Atomic int in_force; /* 0: not determined yet */
 
 int pgee_threads(int *threads) {
   NEED(threads);
@@ -168,7 +170,7 @@ int pgee_threads(int *threads) {
     }
     int unset = 0;
     if (!atomic_compare_exchange_strong(&in_force, &unset, now))
-      now = unset; /* another thread was first, or set a number */
+      now = unset; /* another thread was first, or called pgee_threads_set */
   }
   *threads = now;
   return PGEE_OK;

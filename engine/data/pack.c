@@ -116,7 +116,7 @@ static void pack_s8(void *work, const context *c) {
   packing *w = work;
   float *row = (float *)c->scratch, *scales = w->p->scales_held->data;
   int64_t first, last;
-  share(c, w->p->panels, &first, &last);
+  team_share(c, w->p->panels, &first, &last);
   last = least(last * PANEL, w->p->N);
   for (int64_t n = first * PANEL; n < last; n++) {
     load_row(w, n, row);
@@ -171,7 +171,7 @@ static void pack_f32(void *work, const context *c) {
   packing *w = work;
   int64_t K = w->p->K, stride = padded_row(K), panel = w->p->panel_bytes / (int64_t)sizeof(float), first, last;
   float *rows = (float *)c->scratch, *bytes = w->p->bytes_held->data;
-  share(c, w->p->panels, &first, &last);
+  team_share(c, w->p->panels, &first, &last);
   last = least(last * PANEL, w->p->N);
   for (int64_t n = first * PANEL; n < last; n += F32_ROWS) {
     int64_t count = least(F32_ROWS, last - n);

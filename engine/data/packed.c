@@ -212,10 +212,10 @@ int pgee_packed_multiplier(pgee_tensor **out, const pgee_packed *p, float x_scal
     return fail(PGEE_ARGUMENT, "x_scale is %g, expected a positive number", (double)x_scale);
   pgee_tensor *t;
   TRY(vector_new(&t, PGEE_F32, p->N));
-  unsigned before = float_default();
+  unsigned before = team_float_default();
   for (int64_t n = 0; n < p->N; n++)
     ((float *)t->data)[n] = x_scale * p->scales[n];
-  float_restore(before);
+  team_float_restore(before);
   *out = t;
   return PGEE_OK;
 }

@@ -75,10 +75,10 @@ int pgee_smooth(pgee_tensor *s, const pgee_tensor *xmax, const pgee_tensor *wmax
   if (!(alpha >= 0 && alpha <= 1))
     return fail(PGEE_ARGUMENT, "alpha is %g, expected 0 to 1", alpha);
   const float *x = xmax->data, *w = wmax->data;
-  unsigned before = float_default();
+  unsigned before = team_float_default();
   for (int64_t k = 0; k < s->shape[0]; k++)
     ((float *)s->data)[k] = x[k] == 0 || w[k] == 0 ? 1 : smooth_of(x[k], w[k], alpha);
-  float_restore(before);
+  team_float_restore(before);
   return PGEE_OK;
 }
 
@@ -99,7 +99,7 @@ static void channel_absmax(void *work, const context *c) {
   uint32_t bad = 0;
   for (int i = 0; i < a->count; i++)
     rows += a->weights[i]->shape[0];
-  share(c, rows, &first, &last);
+  team_share(c, rows, &first, &last);
   memset(most, 0, (size_t)a->K * sizeof *most);
   for (int64_t n = first; n < last; n++) {
     weights_row(row, a->weights, n);
@@ -114,7 +114,7 @@ static void channel_absmax(void *work, const context *c) {
   team_barrier(c);
   if (a->nonfinite)
     return;
-  share(c, a->K, &first, &last);
+  team_share(c, a->K, &first, &last);
   for (int64_t k = first; k < last; k++) {
     float v = 0;
     for (int t = 0; t < c->threads; t++) {
@@ -149,10 +149,10 @@ int pgee_range_scale(double lo, double hi, int symmetric, float *scale, int32_t 
   NEED(scale, zero);
   if (!(lo <= 0 && hi >= 0 && hi - lo <= 3.4028234663852886e38))
     return fail(PGEE_ARGUMENT, "a range from %g to %g, expected finite floats around 0", lo, hi);
-  unsigned before = float_default();
+  unsigned before = team_float_default();
   float s = usable_scale((float)(symmetric ? (-lo > hi ? -lo : hi) / 127 : (hi - lo) / 255));
   double z = (-lo / (double)s + 6755399441055744.0) - 6755399441055744.0; /* 1.5 * 2^52: to the nearest, ties to even */
-  float_restore(before);
+  team_float_restore(before);
   *scale = s;
   *zero = symmetric ? 128 : z > 255 ? 255 : (int32_t)z;
   return PGEE_OK;
@@ -170,11 +170,11 @@ int pgee_quantize_multiplier(pgee_tensor *m, float scale, const pgee_tensor *s) 
       return fail(PGEE_ARGUMENT, "s, channel %lld (counted from 1) is %g, expected a positive number", (long long)k + 1,
                   (double)((const float *)s->data)[k]);
   const float most = 3.40282346638528859812e38f; /* the largest float: 0 times it is 0, while 0 times infinity is NaN */
-  unsigned before = float_default();
+  unsigned before = team_float_default();
   for (int64_t k = 0; k < m->shape[0]; k++) {
     float product = (1.0f / scale) * (s ? 1.0f / ((const float *)s->data)[k] : 1.0f);
     ((float *)m->data)[k] = product > most ? most : product;
   }
-  float_restore(before);
+  team_float_restore(before);
   return PGEE_OK;
 }

@@ -1,8 +1,8 @@
-/* attention.c: softmax(Q K^T scale + bias) V for each sequence and head, in FP32 or, of U8, in INT8.
+/* attention.c: softmax(Q K^T scale + bias) V for each sequence and head. F32 input is computed in FP32, U8 input in INT8.
  *
- * The work is a list of rows, query by query, head by head, sequence by sequence; queries are all tokens, the first ones, or the
- * marked ones. A row of a sequence of length S costs S.
- * Threads take contiguous parts of the list of equal cost; a part may begin and end in the middle of a head.
+ * The work is a list of rows: for each sequence, for each head, one row for each query. The queries are all tokens, the first token of
+ * each sequence, or the marked tokens. A row of a sequence of length S costs S. Each thread takes a contiguous part of the list. The
+ * parts have equal cost, and a part may begin and end in the middle of a head.
  */
 #include "engine/base/numbers.h"
 #include "operator.h"
@@ -10,11 +10,12 @@
 #include "expect.h"
 #include "quantizer.h"
 
-enum { MOST = 32768 }; /* tokens of a sequence, channels of a head, in INT8: sums of products stay below 2^31 */
+/* The largest number of tokens in a sequence, and of channels in a head, for INT8: sums of products stay below 2^31. */
+enum { MAX_U8 = 32768 };
 
 static int is_u8(const pgee_attention_args *a) { return a->qkv->dtype == PGEE_U8; }
 
-/* One factor for each head, such that products with `by` are positive, finite and not denormal. */
+/* Checks that t has one factor for each head, and that each factor times `by` is positive, finite and not denormal. */
 static int head_scales(const pgee_tensor *t, const char *what, int64_t heads, float by) {
   TRY(expect_vector(t, what, heads));
   for (int64_t h = 0; h < heads; h++) {
@@ -28,7 +29,7 @@ static int head_scales(const pgee_tensor *t, const char *what, int64_t heads, fl
   return PGEE_OK;
 }
 
-/* [heads][2M - 1], finite, also times log2 e. */
+/* Checks that the bias is [heads][2M - 1] and finite, also after the kernel multiplies it by log2 e. */
 static int bias_check(const pgee_tensor *t, int64_t heads) {
   TRY(tensor_expect(t, "bias", PGEE_F32, 2, heads, -1));
   TRY(tensor_expect_memory(t, "bias"));
@@ -47,16 +48,16 @@ static int bias_check(const pgee_tensor *t, int64_t heads) {
 
 static int u8_check(const pgee_attention_args *a) {
   TRY(expect_u8_stride(a->qkv, "qkv"));
-  if (a->qkv->shape[1] / 3 / a->heads > MOST)
+  if (a->qkv->shape[1] / 3 / a->heads > MAX_U8)
     return fail(PGEE_ARGUMENT, "a head of %lld channels, expected at most %d in INT8",
-                (long long)(a->qkv->shape[1] / 3 / a->heads), MOST);
+                (long long)(a->qkv->shape[1] / 3 / a->heads), MAX_U8);
   if (!(a->scale > 0))
     return fail(PGEE_ARGUMENT, "scale is %g, expected a positive number for U8 qkv", (double)a->scale);
   TRY(head_scales(a->qk_scale, "qk_scale", a->heads, a->scale * 1.5f)); /* the kernel multiplies by log2 e */
   return head_scales(a->v_scale, "v_scale", a->heads, 1);
 }
 
-/* That what is written has a row for each query. */
+/* Checks that an output has one row for each query. */
 static int check_output(const pgee_attention_args *a, const pgee_tensor *t, const char *what) {
   static const int rows[] = {PGEE_TOKENS, PGEE_SEQUENCES, PGEE_MARKED};
   return expect_rows(t, what, a->qkv->rows == PGEE_FIXED ? PGEE_FIXED : rows[a->queries]);
@@ -98,8 +99,8 @@ static int check(const void *args) {
 
 static int check_batch(const void *args, const pgee_batch *batch, int64_t S) {
   const pgee_attention_args *a = args;
-  if (is_u8(a) && S > MOST)
-    return fail(PGEE_ARGUMENT, "a sequence of %lld tokens, expected at most %d in INT8", (long long)S, MOST);
+  if (is_u8(a) && S > MAX_U8)
+    return fail(PGEE_ARGUMENT, "a sequence of %lld tokens, expected at most %d in INT8", (long long)S, MAX_U8);
   if (a->bias && S > a->bias->shape[1] / 2 + 1)
     return fail(PGEE_ARGUMENT, "a sequence of %lld tokens, expected at most %lld, the distances that bias has", (long long)S,
                 (long long)a->bias->shape[1] / 2 + 1);
@@ -120,18 +121,18 @@ static int64_t scratch(const void *args, int64_t T, int64_t S) {
                      : attention_scratch(S, head_width(args)) * (int64_t)sizeof(float);
 }
 
-/* ---- Who does what ------------------------------------------------------------------------------------------------ */
+/* ---- The parts of the threads ------------------------------------------------------------------------------------- */
 
-/* A place in the list of rows; `row` counts the sequence's queries. */
+/* A place in the list of rows. `row` is the index of a query in its sequence. */
 typedef struct place {
   int64_t sequence, head, row;
 } place;
 
-enum { GRAIN = 8 }; /* rows that the kernel likes to take together */
+enum { GRAIN = 8 }; /* the kernel is faster on multiples of this number of rows */
 
 static int64_t length_of(const pgee_batch *batch, int64_t b) { return batch->starts[b + 1] - batch->starts[b]; }
 
-/* How many marked tokens come before sequence b. */
+/* The number of marked tokens before sequence b. */
 static int64_t marked_before(const pgee_batch *batch, int64_t b) {
   int64_t low = 0, high = batch->R;
   while (low < high) {
@@ -144,7 +145,7 @@ static int64_t marked_before(const pgee_batch *batch, int64_t b) {
   return low;
 }
 
-/* The number, over the whole batch, of sequence b's first query: its row of the result. */
+/* The row of the result that belongs to the first query of sequence b. */
 static int64_t query_begin(const pgee_attention_args *a, const pgee_batch *batch, int64_t b) {
   return a->queries == PGEE_QUERIES_ALL ? batch->starts[b] : a->queries == PGEE_QUERIES_FIRST ? b : marked_before(batch, b);
 }
@@ -153,7 +154,7 @@ static int64_t queries_of(const pgee_attention_args *a, const pgee_batch *batch,
   return query_begin(a, batch, b + 1) - query_begin(a, batch, b);
 }
 
-/* Where the part of thread `thread` begins: the same answer for all threads, so that parts meet. */
+/* The place where the part of thread `thread` begins. All threads compute the same places, so the parts neither overlap nor leave gaps. */
 static place begin_of(const pgee_attention_args *a, const pgee_batch *batch, int thread, int threads) {
   int64_t total = 0, b = 0;
   for (int64_t i = 0; i < batch->B; i++)
@@ -174,7 +175,7 @@ static int before(place a, place b) {
   return a.sequence != b.sequence ? a.sequence < b.sequence : a.head != b.head ? a.head < b.head : a.row < b.row;
 }
 
-/* The rows of one head that come next in a part, first to last, and moves on. 0 at the part's end. */
+/* Takes the next rows of a part, which belong to one head: from head->row to *last. Moves *at behind them. Returns 0 at the end. */
 static int next_rows(place *at, place end, const pgee_attention_args *a, const pgee_batch *batch, place *head, int64_t *last) {
   if (at->head == a->heads)
     *at = (place){at->sequence + 1, 0, 0};
@@ -186,14 +187,14 @@ static int next_rows(place *at, place end, const pgee_attention_args *a, const p
   return 1;
 }
 
-/* Queries of one head that lie side by side, in Q and in the result. */
+/* Consecutive queries of one head. Their results are consecutive rows, too. */
 typedef struct piece {
   int64_t sequence, head;
-  int64_t first, last; /* in the sequence */
-  int64_t y;           /* the row of the first one's result */
+  int64_t first, last; /* tokens of the sequence */
+  int64_t y;           /* the row of the first query's result */
 } piece;
 
-/* What is the same in FP32 and INT8. */
+/* The quantizer of one head's results from row `row` on, for FP32 and INT8. */
 static quantizer head_quantizer(const pgee_attention_args *a, int64_t row, int64_t column) {
   quantizer q = quantizer_lower(&a->quantize);
   if (q.mode != QUANTIZE_NONE) {
@@ -203,7 +204,7 @@ static quantizer head_quantizer(const pgee_attention_args *a, int64_t row, int64
   return q;
 }
 
-/* A head's bias of a key at its query. */
+/* The bias of a head at distance 0 between key and query. */
 static const float *head_bias(const pgee_attention_args *a, int64_t head) {
   return a->bias ? tensor_floats(a->bias) + head * a->bias->stride + a->bias->shape[1] / 2 : NULL;
 }
@@ -254,7 +255,7 @@ static void run_piece(const pgee_attention_args *a, const context *c, piece p) {
   (is_u8(a) ? run_u8 : run_f32)(a, c, p, start, column);
 }
 
-/* Queries p.row to last of one head. Marked ones are taken one by one: they may lie anywhere. */
+/* Queries p.row to last of one head. Marked queries are computed one by one, because they may stand anywhere in the sequence. */
 static void run_head(const pgee_attention_args *a, const context *c, place p, int64_t last) {
   int64_t y = query_begin(a, c->batch, p.sequence), start = c->batch->starts[p.sequence];
   if (a->queries != PGEE_QUERIES_MARKED) {
@@ -273,7 +274,7 @@ static void run(const void *args, const context *c) {
     run_head(a, c, p, last);
 }
 
-/* Two products for each pair of query and key, over D. */
+/* Each pair of a query and a key takes 2 D multiply-adds: D for its score, D for the sum of the values. */
 static int64_t work(const void *args, const context *c) {
   const pgee_attention_args *a = args;
   place at = begin_of(a, c->batch, c->thread, c->threads), end = begin_of(a, c->batch, c->thread + 1, c->threads), p;

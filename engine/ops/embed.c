@@ -97,7 +97,7 @@ static void run(const void *args, const context *c) {
   const pgee_embed_args *a = args;
   const pgee_batch *batch = c->batch;
   int64_t first, last;
-  share(c, c->T, &first, &last);
+  team_share(c, c->T, &first, &last);
   if (first == last)
     return;
   int64_t b = sequence_of(batch, first), place = counted(a, batch, batch->starts[b], first);

@@ -37,7 +37,7 @@ static void run(const void *args, const context *c) {
   const pgee_gather_args *a = args;
   const int32_t *tokens = a->mode == PGEE_GATHER_FIRST ? c->batch->starts : c->batch->rows;
   int64_t item = pgee_dtype_bytes(a->x->dtype), bytes = tensor_width(a->x) * item, first, last;
-  share(c, a->mode == PGEE_GATHER_FIRST ? c->B : c->R, &first, &last);
+  team_share(c, a->mode == PGEE_GATHER_FIRST ? c->B : c->R, &first, &last);
   for (int64_t i = first; i < last; i++)
     memcpy((char *)a->y->data + i * a->y->stride * item, (const char *)a->x->data + tokens[i] * a->x->stride * item,
            (size_t)bytes);

@@ -72,7 +72,7 @@ weight_span gemm_driver_weights(const pgee_packed *w, gemm_part p) {
 
 enum { MAX_GROUP = 8 }; /* panels of a group */
 
-/* What one thread keeps while it multiplies: two tiles of sums, because one is multiplied while the epilogue of the other one runs.
+/* The state of one thread while it multiplies. It has two tiles of sums, because the epilogue of one runs while the other is multiplied.
  * The core compares only the lowest 12 bits of the addresses of a load and of earlier stores. Therefore `apart` moves the constants of
  * the first panels to other places of a page than those of tiles of 6 rows, which have just been stored. */
 typedef struct pipeline {

@@ -1,7 +1,7 @@
 /* linear.c: y = activation(x W^T + bias) + residual, by our own kernels (gemm_driver.c) or by oneDNN.
  *
  * Our own kernels: the work is a list of all rows of panel 0, all rows of panel 1, ... Each thread takes a contiguous part of the
- * list. So a panel stays in the cache of one thread while that thread goes through the rows, and two threads share at most one panel.
+ * list. Then a panel stays in the cache of one thread while that thread goes through the rows, and two threads share at most one panel.
  */
 #include <stdio.h>
 
@@ -69,9 +69,8 @@ static int check(const void *args) {
 
 /* ---- oneDNN ------------------------------------------------------------------------------------------------------- */
 
-/* oneDNN is fast on large matrices, and each call reads its whole weight. So each thread takes a rectangle of rows and panels. Of all
- * ways to cut, rectangle_of takes the one whose largest rectangle is smallest; among equal ones, the one with the fewest panels in a
- * rectangle. */
+/* oneDNN is fast on large matrices, and each call reads its whole weight. Therefore each thread takes a rectangle of rows and panels. rectangle_of chooses
+ * the cut whose largest rectangle is smallest. Among equal cuts it chooses the one with the fewest panels in a rectangle. */
 typedef struct rectangle {
   int64_t row, row_end, panel, panel_end;
 } rectangle;
@@ -86,8 +85,8 @@ static rectangle rectangle_of(const pgee_linear_args *a, const context *c) {
   context down = {.thread = c->thread / across, .threads = c->threads / across},
           side = {.thread = c->thread % across, .threads = across};
   rectangle r;
-  share(&down, rows, &r.row, &r.row_end);
-  share(&side, panels, &r.panel, &r.panel_end);
+  team_share(&down, rows, &r.row, &r.row_end);
+  team_share(&side, panels, &r.panel, &r.panel_end);
   return r;
 }
 

@@ -31,7 +31,7 @@ static int64_t scratch(const void *args, int64_t T, int64_t S) {
 static void run(const void *args, const context *c) {
   const pgee_norm_args *a = args;
   int64_t first, last;
-  share(c, operator_rows(a->x, c), &first, &last);
+  team_share(c, operator_rows(a->x, c), &first, &last);
   norm n = {
       .x = tensor_floats(a->x),
       .ldx = a->x->stride,

@@ -44,9 +44,9 @@ static void report(const pgee_observe_args *a, const context *c, int64_t rows) {
   for (int64_t t = 0; t < rows; t++)
     for (int64_t k = 0; k < o->K; k++)
       if (is_nonfinite(x[t * a->x->stride + k])) {
-        phase_fail(c, PGEE_ARGUMENT, "%s%srow %lld of %lld, channel %lld of %lld is %s", o->name ? o->name : "",
-                   o->name ? ": " : "", (long long)t + 1, (long long)rows, (long long)k + 1, (long long)o->K,
-                   nonfinite_name(x[t * a->x->stride + k]));
+        team_fail(c, PGEE_ARGUMENT, "%s%srow %lld of %lld, channel %lld of %lld is %s", o->name ? o->name : "",
+                  o->name ? ": " : "", (long long)t + 1, (long long)rows, (long long)k + 1, (long long)o->K,
+                  nonfinite_name(x[t * a->x->stride + k]));
         return;
       }
 }
@@ -55,7 +55,7 @@ static void run(const void *args, const context *c) {
   const pgee_observe_args *a = args;
   pgee_observer *o = a->observer;
   int64_t rows = operator_rows(a->x, c), first, last;
-  share(c, round_up(o->K, 16) / 16, &first, &last);
+  team_share(c, round_up(o->K, 16) / 16, &first, &last);
   first = least(first * 16, o->K);
   last = least(last * 16, o->K);
   if (first < last && rows > 0)

@@ -27,7 +27,7 @@ static int pool_check_batch(const void *args, const pgee_batch *batch, int64_t S
 static void pool_run(const void *args, const context *c) {
   const pgee_pool_args *a = args;
   int64_t first, last;
-  share(c, c->B, &first, &last);
+  team_share(c, c->B, &first, &last);
   for (int64_t b = first; b < last; b++) {
     int64_t begin = c->batch->starts[b], rows = c->batch->starts[b + 1] - begin;
     c->k->pool(tensor_floats(a->y) + b * a->y->stride, tensor_floats(a->x) + begin * a->x->stride, a->x->stride, rows,
@@ -54,7 +54,7 @@ static int unit_check(const void *args) {
 static void unit_run(const void *args, const context *c) {
   const pgee_unit_args *a = args;
   int64_t first, last;
-  share(c, operator_rows(a->x, c), &first, &last);
+  team_share(c, operator_rows(a->x, c), &first, &last);
   for (int64_t t = first; t < last; t++)
     c->k->unit(tensor_floats(a->y) + t * a->y->stride, tensor_floats(a->x) + t * a->x->stride, a->x->shape[1]);
 }

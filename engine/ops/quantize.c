@@ -53,7 +53,7 @@ static void run(const void *args, const context *c) {
   const pgee_quantize_args *a = args;
   int64_t first, last, width = a->x->shape[1];
   quantizer q = quantizer_lower(&a->quantize);
-  share(c, operator_rows(a->x, c), &first, &last);
+  team_share(c, operator_rows(a->x, c), &first, &last);
   if (a->quantize.mode == PGEE_DYNAMIC_SEQUENCE) {
     float *all = (float *)c->shared, *own = (float *)c->scratch + 2 * c->T;
     if (first < last)

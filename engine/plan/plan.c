@@ -272,7 +272,7 @@ int pgee_plan_work(const pgee_plan *p, const pgee_batch *batch, int threads, int
   if (threads < 1)
     return fail(PGEE_ARGUMENT, "%d threads, expected 1 or more", threads);
   for (int t = 0; t < threads; t++) {
-    context c = context_of(batch, t, threads);
+    context c = team_context(batch, t, threads);
     c.k = kernels_for(isa);
     multiply_adds[t] = 0;
     for (int64_t i = 0; i < p->steps.count; i++)

@@ -236,10 +236,10 @@ static void run_steps(void *work, const context *common) {
     }
     int last = c.step + 1 == p->steps.count;
     if (c.thread == 0 && !last && pgee_interrupted())
-      phase_fail(&c, PGEE_INTERRUPTED, "interrupted after step %lld of %lld", (long long)c.step + 1, (long long)p->steps.count);
+      team_fail(&c, PGEE_INTERRUPTED, "interrupted after step %lld of %lld", (long long)c.step + 1, (long long)p->steps.count);
     if (!last || r->seconds)
       team_barrier(&c);
-    if (phase_failed(&c))
+    if (team_failed(&c))
       return;
     if (c.thread == 0 && r->seconds) {
       double now = pgee_seconds();
@@ -269,16 +269,16 @@ static void set_rows(pgee_workspace *w, const pgee_batch *batch) {
     w->tensors[i].shape[0] = operator_rows_in(&w->tensors[i], batch->T, batch->B, batch->R);
 }
 
-static int run_paced(pgee_workspace *w, const pgee_batch *batch, double *seconds) {
+static int run_adaptive(pgee_workspace *w, const pgee_batch *batch, double *seconds) {
   thread_count *p = &w->counts[31 - __builtin_clz((unsigned)batch->T)];
-  int most;
-  TRY(pgee_threads(&most));
-  most = most < w->threads ? most : w->threads;
-  int threads = thread_count_next(p, most, !seconds);
+  int max;
+  TRY(pgee_threads(&max));
+  max = max < w->threads ? max : w->threads;
+  int threads = thread_count_next(p, max, !seconds);
   double began = pgee_seconds();
   TRY(team_run(run_steps, &(run){w, seconds, NULL}, threads, batch, w->scratch, w->scratch_bytes));
   if (!seconds)
-    thread_count_measured(p, most, pgee_seconds() - began, w->plan->steps.count, batch->T);
+    thread_count_measured(p, max, pgee_seconds() - began, w->plan->steps.count, batch->T);
   return PGEE_OK;
 }
 
@@ -289,7 +289,7 @@ int pgee_workspace_profile(pgee_workspace *w, const pgee_batch *batch, double *s
     return fail(PGEE_INTERRUPTED, "interrupted before the first step");
   set_rows(w, batch);
   if (batch->T > 0)
-    return run_paced(w, batch, seconds);
+    return run_adaptive(w, batch, seconds);
   for (int64_t i = 0; seconds && i < w->plan->steps.count; i++)
     seconds[i] = 0;
   return PGEE_OK;

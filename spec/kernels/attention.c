@@ -33,7 +33,7 @@ static void io_free(attention_io io) {
 
 static float factor(const attention_case *c) { return 1.0f / sqrtf((float)c->D); }
 
-/* Of a key at its query. */
+/* The bias of a key at distance 0 from its query. */
 static const float *bias_of(const attention_case *c, const attention_io *io) { return c->biased ? io->bias.f + c->S - 1 : NULL; }
 
 static void run(int isa, const attention_case *c, const attention_io *io) {

@@ -5,7 +5,7 @@
 
 enum { GAP = 5 };
 
-/* How bytes are filled: any but 0; at the ends of the range; 128, which is zero; the same everywhere. */
+/* How bytes are filled: any value but 0; 1 and 255; 128, which stands for zero; the same value everywhere. */
 enum { ANY = 0, ENDS = 1, ZEROS = 2, SAME = 3 };
 
 typedef struct attention_u8s8_case {
@@ -24,7 +24,7 @@ typedef struct attention_io {
 
 static const float v_scale = 0.03f;
 
-/* What is added to the probability of a key before rounding: its place among sixteen with the bits reversed, around 0. */
+/* The kernel adds this to the probability of key s before it rounds: the index of s among sixteen with its bits reversed, centred at 0. */
 static double rounding(int64_t s) { return ((s & 1) * 8 + (s >> 1 & 1) * 4 + (s >> 2 & 1) * 2 + (s >> 3 & 1) - 7.5) / 16; }
 
 static block bytes_filled(int64_t n, int64_t more, int fill, uint32_t seed) {
@@ -53,7 +53,7 @@ static void io_free(attention_io io) {
       block_free(io.u);
 }
 
-/* Of a key at its query. */
+/* The bias of a key at distance 0 from its query. */
 static const float *bias_of(const attention_u8s8_case *c, const attention_io *io) {
   return c->biased ? io->bias.f + c->S - 1 : NULL;
 }
@@ -101,8 +101,8 @@ PUBLIC int spec_attention_u8s8_equal(int isa, const attention_u8s8_case *c, int 
   return ok;
 }
 
-/* The reference's largest error. Of y against p that are not rounded, as a part of the largest |v|; of y against p as it must be
- * but for `slack` of a level before rounding; and of q in levels before rounding. */
+/* The largest errors of the reference. unrounded: of y against the formula with probabilities that are not rounded. rounded: of y against
+ * the formula with rounded probabilities. Both are relative to the largest |v|. worst_q: of q, in levels before rounding. */
 PUBLIC void spec_attention_u8s8_error(const attention_u8s8_case *c, double *unrounded, double *rounded, double *worst_q) {
   int64_t S = c->S, D = c->D, ld = D + GAP;
   attention_io io = io_new(c);

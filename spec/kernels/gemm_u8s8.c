@@ -76,7 +76,7 @@ PUBLIC int spec_gemm_u8s8(int isa, int m, int64_t K, int64_t gap, int fill, uint
   for (int i = 0; i < (m + GUARD_ROWS) * PANEL; i++)
     sums[i] = UNTOUCHED;
 
-  /* What `next` says may only be prefetched: here it is memory that cannot be read. */
+  /* The kernel may only prefetch the weights of `next`. Here they are memory that cannot be read. */
   prefetch next = {(const int8_t *)b.data + (m % 2 ? 0 : kblocks * BLOCK_BYTES), m % 2 ? 0 : MAX_PREFETCH};
   const kernels *k = kernels_for(isa);
   if (k->configure_tiles)

@@ -21,7 +21,7 @@ local function text(s)
   return s ~= nil and ffi.string(s) or nil
 end
 
--- What a new process says: its environment has `settings`, which is shell syntax.
+-- The output of a new process whose environment has `settings`, written in shell syntax.
 local function elsewhere(settings, expression)
   local program = ([[
     package.path = "lua/?.lua;lua/?/init.lua;" .. package.path

@@ -1,4 +1,4 @@
--- What the CPU can do at most, as benches measure it.
+-- The peak speed of the CPU, which benches compare with.
 local ffi = require "ffi"
 local live = require "spec.support.live"
 local pgee = require "perigee.ffi"
@@ -65,11 +65,11 @@ describe("the peak", function()
     check(C.pgee_threads_set(before[0]))
   end)
 
-  it("has errors for what is no peak, and for no tries", function()
+  it("has errors for an unknown peak and for 0 tries", function()
     rate[0] = -7
-    assert.has_error(function() peak(3) end, "3 is no peak, expected PGEE_PEAK_INT8, PGEE_PEAK_F32 or PGEE_PEAK_READ")
-    assert.has_error(function() peak(-1) end, "-1 is no peak, expected PGEE_PEAK_INT8, PGEE_PEAK_F32 or PGEE_PEAK_READ")
-    assert.has_error(function() peak(0, 0) end, "0 tries, expected 1 or more")
+    assert.has_error(function() peak(3) end, "what is 3, expected PGEE_PEAK_INT8, PGEE_PEAK_F32 or PGEE_PEAK_READ")
+    assert.has_error(function() peak(-1) end, "what is -1, expected PGEE_PEAK_INT8, PGEE_PEAK_F32 or PGEE_PEAK_READ")
+    assert.has_error(function() peak(0, 0) end, "tries is 0, expected 1 or more")
     assert.are.equal(-7, rate[0])
   end)
 end)

@@ -87,9 +87,9 @@ static void fail_once(void *work, const context *common) {
   for (c.step = 0; c.step < f->steps; c.step++) {
     atomic_fetch_add(&f->done, 1);
     if (c.step == f->fail_at && c.thread == f->thread)
-      phase_fail(&c, PGEE_FORMAT, "step %d on thread %d", (int)c.step, c.thread);
+      team_fail(&c, PGEE_FORMAT, "step %d on thread %d", (int)c.step, c.thread);
     team_barrier(&c);
-    if (phase_failed(&c))
+    if (team_failed(&c))
       return;
   }
 }
@@ -105,10 +105,10 @@ int spec_fail(int threads, int64_t steps, int64_t fail_at, int thread, int64_t *
 
 static void add_share(void *work, const context *c) {
   int64_t *ranges = work;
-  share(c, ranges[0], &ranges[1 + 2 * c->thread], &ranges[2 + 2 * c->thread]);
+  team_share(c, ranges[0], &ranges[1 + 2 * c->thread], &ranges[2 + 2 * c->thread]);
 }
 
-/* share() of n items on each thread: ranges[threads][2]. */
+/* team_share() of n items on each thread: ranges[threads][2]. */
 SHOWN int spec_share(int threads, int64_t n, int64_t *ranges);
 int spec_share(int threads, int64_t n, int64_t *ranges) {
   int64_t all[1 + 2 * MAX_THREADS] = {n};
@@ -127,8 +127,8 @@ static unsigned float_state(void) { return __builtin_ia32_stmxcsr() & 0xffc0u; }
 #else
 static const unsigned float_states[FLOAT_STATES] = {0, 3u << 22, 1u << 24, 2u << 22}; /* AArch64's FPCR */
 static unsigned float_state(void) {
-  unsigned state = float_default();
-  float_restore(state);
+  unsigned state = team_float_default();
+  team_float_restore(state);
   return state & 7u << 22;
 }
 #endif
@@ -151,11 +151,11 @@ static void look(void *work, const context *c) {
 SHOWN int spec_float_state(int threads, int state);
 int spec_float_state(int threads, int state) {
   found f;
-  unsigned before = float_default();
-  float_restore(float_states[state]);
+  unsigned before = team_float_default();
+  team_float_restore(float_states[state]);
   int bad = team_run(look, &f, threads, NULL, NULL, 0) != PGEE_OK;
   bad |= float_state() != float_states[state];
-  float_restore(before);
+  team_float_restore(before);
   for (int i = 0; i < threads; i++)
     bad |= f.state[i] != float_states[0] || f.blocked[i] != (i > 0);
   return bad;

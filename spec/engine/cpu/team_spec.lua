@@ -168,7 +168,7 @@ end)
 describe("the number of threads", function()
   after_each(files.clean)
 
-  -- What pgee_threads says in a process with this PERIGEE_THREADS, or the message.
+  -- The number that pgee_threads gives in a process with this PERIGEE_THREADS, or the message.
   local function in_force(value)
     return (engine.process({ PERIGEE_THREADS = value }, [[
       local ffi, pgee = require "ffi", require "perigee.ffi"
