@@ -9,12 +9,12 @@
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 local common = require "common"
+local jobs = require "perigee.evaluate.tasks"
 local judging = require "judging"
 local loading = require "loading"
 local options = require "perigee.options"
 local perigee = require "perigee"
 local task_options = require "task_options"
-local tasks = require "perigee.evaluate.tasks"
 local evaluate = perigee.evaluate
 
 ---- Arguments ---------------------------------------------------------------------------------------------------------
@@ -26,8 +26,8 @@ local OF_CHECKPOINT = common.join({ "activations" }, QUANTIZING, common.LOADING)
 -- Reads the arguments that are not options: the model (unless --model names it), the task, and the files.
 local function read_words(args)
   local words, at = args.words, 1
-  local jobs = table.concat(options.names(tasks.jobs), ", ")
-  if args.model == nil or not (tasks.jobs[words[1]] and not tasks.jobs[words[2] or ""]) then
+  local known = jobs.all()
+  if args.model == nil or not (known[words[1]] and not known[words[2] or ""]) then
     local named = args.model
     args.model, at = words[1], 2
     if named and named ~= args.model then
@@ -35,8 +35,9 @@ local function read_words(args)
     end
   end
   args.task, args.files = words[at], { unpack(words, at + 1) }
-  if not tasks.jobs[args.task or ""] then
-    common.fail("the task is %s, expected one of %s", args.task and "'" .. args.task .. "'" or "missing", jobs)
+  if not known[args.task or ""] then
+    common.fail("the task is %s, expected one of %s", args.task and "'" .. args.task .. "'" or "missing",
+      table.concat(options.names(known), ", "))
   elseif #args.files == 0 then
     common.fail("there is no labelled file, expected one or several behind the task %s", args.task)
   end
@@ -48,7 +49,7 @@ local function arguments()
     model = "Folder of a Hugging Face checkpoint, or an artifact, which is judged by itself",
     add = function(parser, name)
       parser:argument("words", "MODEL TASK FILE...: the model, what is asked of it ("
-        .. table.concat(options.names(tasks.jobs), ", ") .. "), and the labelled set: a file, several, or a folder"):args "*"
+        .. table.concat(options.names(jobs.all()), ", ") .. "), and the labelled set: a file, several, or a folder"):args "*"
       parser:usage(("Usage: %s [OPTION...] MODEL TASK FILE..."):format(name))
     end,
     options = common.join({
@@ -58,7 +59,7 @@ local function arguments()
       } },
     }, common.CALIBRATING, { "alpha", "skip", "range", { "settings", { "table", help = "More settings, as a Lua table" } } },
     common.LABELLED, { { "limit", { "integer", 1, help = "Take so many items", said = "all" } } },
-    task_options.described(tasks.options), {
+    task_options.described(jobs.options()), {
       { "resamples", { "integer", 0, 1e6, default = 1000, help = "Samples of the bootstrap; 0: no intervals" } },
       { "seed", { "integer", -2 ^ 31, 2 ^ 32 - 1, default = 1, help = "Of the bootstrap" } },
     }, common.LOADING, { "threads", "json" }),
@@ -148,7 +149,7 @@ end
 common.main(function()
   local args = arguments()
   check_arguments(args)
-  local how = task_options.read(args, args.task, tasks.options) or {}
+  local how = task_options.read(args, args.task, jobs.options()) or {}
   how.task, how.resamples, how.seed = args.task, args.resamples, args.seed
   local set = loading.labelled(args.files, args)
   local list, calibrated = models_of(set, args, how)

@@ -3,6 +3,7 @@
 local bench = require "perigee.bench"
 local common = require "common"
 local evaluate = require "perigee.evaluate"
+local jobs = require "perigee.evaluate.tasks"
 local json = require "perigee.base.json"
 local loading = require "loading"
 local perigee = require "perigee"
@@ -207,7 +208,7 @@ local function print_next(result, args)
   end
   print("  " .. common.command("pipe", { artifact, "--lines" }) .. " < texts.txt")
   print("  " .. common.command("repl", { result.model, "--calibration", texts }))
-  if result.task ~= "fill_mask" then
+  if jobs.all()[result.task] then
     local file = result.metric and result.metric.file or "labelled.tsv"
     print("  " .. common.command("evaluate", { result.model, result.task, file }))
   end

@@ -33,6 +33,8 @@ local LAZY = {
   -- perigee.register_model(model_type, definition): makes checkpoints of that model_type known to load. See
   -- checkpoint/definitions.lua.
   register_model = { "checkpoint.definitions", "register" },
+  -- perigee.register_task(name, declaration): makes a task known, with a method of its name for all models. See tasks/init.lua.
+  register_task = { "tasks", "register" },
   -- perigee.open(path, options): the model that was saved to a file. See artifact/open.lua.
   open = { "artifact.open", "open" },
   -- perigee.lines(path): an iterator over a file's lines.

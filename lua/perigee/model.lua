@@ -18,27 +18,35 @@ local random = require "perigee.checkpoint.random"
 local report = require "perigee.run.report"
 local save = require "perigee.artifact.save"
 local sites = require "perigee.graph.passes.sites"
+local tasks = require "perigee.tasks"
 local tokenizer = require "perigee.tokenizer"
 local Weights = require "perigee.checkpoint.weights"
 local raise = pgee.raise
 
 local Model = Encoder.extend {}
 
+-- The heads that are no task's: (g, hidden states, the embeddings and every layer's output).
 local HEADS = {
   hidden = function(g, x)
     g:output("hidden", x)
   end,
-  layers = function(g, _, _, _, layers)
+  layers = function(g, _, layers)
     for i, layer in ipairs(layers) do
       g:output("layer " .. i - 1, layer)
     end
   end,
-  embed = require("perigee.tasks.embed").head,
-  classify = require("perigee.tasks.classify").head,
-  qa = require("perigee.tasks.qa").head,
-  ner = require("perigee.tasks.ner").head,
-  fill_mask = require("perigee.tasks.fill_mask").head,
 }
+
+-- Draws the head of a task, { outputs =, draw = }. Without `draw` the definition has a function of the task's name.
+local function draw_task(task, g, x, model, weights)
+  if task.head.needs == "labels" and not model.config.labels then
+    model.config:read_head()
+  end
+  if task.head.draw then
+    return task.head.draw(g, x, model, weights)
+  end
+  g:output("logits", model:head(task)(g, model.config, weights, x))
+end
 
 ---- Loading -----------------------------------------------------------------------------------------------------------
 
@@ -58,28 +66,21 @@ local function limit_of(c, positions, max_tokens)
   return max_tokens
 end
 
--- What the classes of the reference library are for: the ends of their names, or all of it. ELECTRA's pre-training is that of a
--- discriminator, which has no words to give.
-local TASKS = {
-  ForSequenceClassification = "classify", ForQuestionAnswering = "qa", ForTokenClassification = "ner", ForMaskedLM = "fill_mask",
-  ForPreTraining = "fill_mask", ElectraForPreTraining = "embed",
-}
-
--- The task that config.json's architectures name, and the architecture; "embed" if they name none. sentence-transformers'
--- checkpoints keep the name of what they were trained from, without its head.
+-- The task that config.json's architectures name, and the architecture; the default task if they name none. A checkpoint of
+-- sentence-transformers is for embed, because its architectures keep the class that it was trained from, whose head it lacks.
 local function task_of(config, c)
   for _, module in ipairs(c.modules or {}) do
     if module.class == "Pooling" then
-      return "embed"
+      return tasks.DEFAULT
     end
   end
   for _, architecture in ipairs(type(config.json.architectures) == "table" and config.json.architectures or {}) do
-    local task = type(architecture) == "string" and (TASKS[architecture] or TASKS[architecture:match "For%u%a*$"])
+    local task = type(architecture) == "string" and tasks.of_architecture(architecture)
     if task then
       return task, architecture
     end
   end
-  return "embed"
+  return tasks.DEFAULT
 end
 
 local function budget_of(given)
@@ -144,10 +145,11 @@ local function load(dir, given)
   model.model = model
   model.task, model.architecture = task_of(config, c)
   model.limit, model.unreadable = limit_of(c, model.positions, given.max_tokens)
-  if model.task == "classify" or model.task == "ner" then
+  local owner = tasks.get(tasks.head_of(model.task))
+  if owner and owner.head.needs == "labels" then
     config:read_head()
-  elseif model.task == "fill_mask" and not pcall(model.graph, model, "fill_mask") then
-    model.task, model.architecture = "embed", nil -- what was saved is the encoder alone
+  elseif owner and owner.head.optional and not pcall(model.graph, model, model.task) then
+    model.task, model.architecture = tasks.DEFAULT, nil -- the checkpoint is the encoder alone
   end
   model:graph "hidden"
   if given.strict then
@@ -158,12 +160,13 @@ end
 
 ---- The model ---------------------------------------------------------------------------------------------------------
 
---- For tasks: the definition's head of that name for a task, which may not be the checkpoint's. Both are errors.
-function Model:head(name, task)
-  if self.task ~= task and self.task ~= "embed" then
-    error(("%s: this checkpoint has a head for %s (its config.json says %s)"):format(task, self.task, self.architecture), 0)
+--- For tasks: the function of the model's definition that draws a task's head. If the checkpoint is for another task, or the
+-- definition has no such function, that is an error.
+function Model:head(task)
+  if tasks.head_of(self.task) ~= task.name and self.task ~= tasks.DEFAULT then
+    error(("%s: this checkpoint has a head for %s (its config.json says %s)"):format(task.name, self.task, self.architecture), 0)
   end
-  return definitions.head(self.definition, name, self.config.model_type)
+  return definitions.head(self.definition, task, self)
 end
 
 -- Makes the graph of a head unless it is there. title: of weights:check.
@@ -172,20 +175,22 @@ local function draw(model, head, title)
     local g = Graph.new()
     local x, layers = definitions.encoder(model.definition, g, model.config, model.weights)
     g.in_head = true
-    HEADS[head](g, x, model, model.weights, layers)
+    if HEADS[head] then
+      HEADS[head](g, x, layers)
+    else
+      draw_task(tasks.get(head), g, x, model, model.weights)
+    end
     model.weights:check(title)
     model.graphs[head] = sites.find(fuse(g))
   end
   return model.graphs[head]
 end
 
-local ANSWERS = { "embed", "classify", "qa", "ner", "fill_mask" }
-
 -- Says that a checkpoint has no head for a task, and what it has.
 local function no_head(model, task)
   local has, named = {}, model.config.json.architectures
-  for _, other in ipairs(ANSWERS) do
-    has[#has + 1] = other ~= task and pcall(draw, model, other) and other or nil
+  for _, other in ipairs(tasks.with_heads()) do
+    has[#has + 1] = other.name ~= task and pcall(draw, model, other.name) and other.name or nil
   end
   local said = type(named) == "table" and type(named[1]) == "string" and "says " .. named[1] or "names no architecture"
   return ("%s: %s has no head for it; it is a model of type %s for %s (its config.json %s)"):format(task, model.dir,
@@ -194,7 +199,8 @@ end
 
 --- The graph of the encoder with one of the heads, fused and with its sites found. Missing weights are an error here.
 function Model:graph(head)
-  return draw(self, head, self.graphs.hidden and head ~= self.task and function() return no_head(self, head) end or nil)
+  local foreign = self.graphs.hidden and head ~= tasks.head_of(self.task)
+  return draw(self, head, foreign and function() return no_head(self, head) end or nil)
 end
 
 -- FP32 throughout. given: lower.pass's options.

@@ -121,7 +121,8 @@ local KINDS = {
 --- The options in `given` as a new table, checked by their descriptions.
 --   known   { name = { kind, ... } }. Kinds: "flag"; "text"; "texts"; "integer", min, max; "number", min, max; "choice", { name
 --           = true }; "other". Fields of a description: default, the value if the caller gives none; same, the name of the
---           option that this name is an alias of; help, the text for a command line
+--           option that this name is an alias of; required, what is expected of an option that must be given; help, the text for
+--           a command line
 --   what    what errors call the function: "classify"
 function M.read(given, known, what)
   local read = {}
@@ -136,6 +137,9 @@ function M.read(given, known, what)
   for name, entry in pairs(known) do
     if read[name] == nil then
       read[name] = entry.default
+    end
+    if entry.required then
+      M.given(read[name], what .. ": " .. name, entry.required)
     end
   end
   return read

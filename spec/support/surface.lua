@@ -107,7 +107,7 @@ function surface.functions(w)
   add(list, "artifact:", getmetatable(w.artifact))
   add(list, "statistics:", getmetatable(w.stats))
   add(list, "sweep:", getmetatable(w.sweep))
-  for name, task in pairs(perigee.tasks) do
+  for name, task in pairs(perigee.tasks.all()) do
     list["tasks." .. name .. ".run"] = task.run
   end
   return list
@@ -332,7 +332,7 @@ local function tasks(try, w)
     rerank = { w.tasks.cross, { query = "a", documents = { "b" } } }, qa = { w.tasks.qa, { question = "a?", context = "b c" } },
     ner = { w.tasks.ner, "a text" }, fill_mask = { w.tasks.mlm, "[MASK] people" },
   }
-  for name, task in pairs(perigee.tasks) do
+  for name, task in pairs(perigee.tasks.all()) do
     local names = {}
     for option in pairs(task.options) do
       names[#names + 1] = option
@@ -343,7 +343,7 @@ local function tasks(try, w)
     end
     try("tasks." .. name .. ".run", arguments)
     if name ~= "rerank" then
-      try("model:" .. task.method, arguments)
+      try("model:" .. name, arguments)
     end
   end
   try("model:rerank", function() return { w.tasks.cross, "a query", { "a document" }, {} }, { "top_k", unpack(long) } end)

@@ -6,13 +6,13 @@ local Config = require "perigee.checkpoint.config"
 local json = require "perigee.base.json"
 local layers = require "perigee.artifact.layers"
 local operator = require "perigee.operator"
+local options = require "perigee.options"
+local tasks = require "perigee.tasks"
 
 local metadata = {}
 
 local MOST = 2 ^ 31 - 1
 local POSITIONS = 2 ^ 24 -- of one text, for which arrays are made before a plan is looked at
-local TASKS = { embed = true, classify = true, qa = true, ner = true, fill_mask = true }
-local HEADS = { hidden = true, layers = true, embed = true, classify = true, qa = true, ner = true, fill_mask = true }
 local PROBLEMS = { regression = true, single_label_classification = true, multi_label_classification = true }
 
 -- The fields of config.json that are checked and read here. Only model definitions read other fields.
@@ -52,8 +52,25 @@ local function prompts(value, place)
   return value
 end
 
+-- Checks the name of a task, or of one of the `others`. Tasks that scripts register are looked up when a file is opened.
+local function task_or(others)
+  return function(value, place)
+    local names = {}
+    for _, list in ipairs { tasks.names(), others } do
+      for _, name in ipairs(list) do
+        names[name] = true
+      end
+    end
+    if type(value) ~= "string" or not names[value] then
+      check.fail(value, place, ("one of %s; perigee.register_task makes other tasks known"):format(
+        table.concat(options.names(names), ", ")))
+    end
+    return value
+  end
+end
+
 local MODEL = check.object {
-  task = check.choice(TASKS), architecture = check.maybe(check.text), heads = check.list(check.choice(HEADS), 1),
+  task = task_or {}, architecture = check.maybe(check.text), heads = check.list(task_or { "hidden", "layers" }, 1),
   limit = check.integer(1, POSITIONS), positions = check.integer(1, POSITIONS), vocabulary = check.integer(1, MOST),
   types = check.integer(1, MOST), fields = fields, prompts = check.maybe(prompts),
   pooling = check.maybe(check.object {
@@ -62,19 +79,19 @@ local MODEL = check.object {
   }),
 }
 
-local NEEDS_LABELS = { classify = true, ner = true }
-
 --- "model" of the metadata.
 function metadata.model(value)
   MODEL(value, { "model" })
   if value.limit > value.positions then
     check.fail(value.limit, { "model", "limit" }, ("an integer from 1 to %d, model.positions"):format(value.positions))
   end
-  for i, head in ipairs(value.heads) do
-    if NEEDS_LABELS[head] and not value.fields.labels then
-      error(("model.fields.labels is missing, which model.heads[%d], %s, needs"):format(i, head), 0)
-    elseif head == "embed" and not value.pooling then
-      error(("model.pooling is missing, which model.heads[%d], embed, needs"):format(i), 0)
+  for i, name in ipairs(value.heads) do
+    local task = tasks.get(name) -- nil of the heads "hidden" and "layers"
+    local needs = task and type(task.head) == "table" and task.head.needs
+    if needs == "labels" and not value.fields.labels then
+      error(("model.fields.labels is missing, which model.heads[%d], %s, needs"):format(i, name), 0)
+    elseif needs == "pooling" and not value.pooling then
+      error(("model.pooling is missing, which model.heads[%d], %s, needs"):format(i, name), 0)
     end
   end
   return value

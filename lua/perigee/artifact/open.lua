@@ -21,6 +21,7 @@ local metadata = require "perigee.artifact.metadata"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local safetensors = require "perigee.safetensors"
+local tasks = require "perigee.tasks"
 local raise, error = pgee.raise, pgee.error
 
 local artifact = {}
@@ -136,7 +137,7 @@ end
 
 local function select_kernels(self, given)
   options.method(self, "select")
-  rawset(self, "choices", require("perigee.graph.passes.select").anew(self:runner(self.task).lowered, given))
+  rawset(self, "choices", require("perigee.graph.passes.select").anew(self:runner(tasks.head_of(self.task)).lowered, given))
   self:release_runners()
   return self.choices
 end

@@ -9,6 +9,7 @@ local json = require "perigee.base.json"
 local operator = require "perigee.operator"
 local packed = require "perigee.packed"
 local plan = require "perigee.plan"
+local tasks = require "perigee.tasks"
 local tensor = require "perigee.tensor"
 
 local MOST = 2 ^ 31 - 1
@@ -168,45 +169,23 @@ end
 
 ---- Outputs -----------------------------------------------------------------------------------------------------------
 
-local function hidden_size(artifact)
-  return artifact.config.hidden_size
-end
-
-local function labels(artifact)
-  return #artifact.config.labels
-end
-
--- The outputs that tasks read of each head: what their rows count, and how wide they are.
-local OUTPUTS = {
-  hidden = { hidden = { "tokens", hidden_size } },
-  classify = { logits = { "sequences", labels } },
-  qa = { spans = { "tokens", function() return 2 end } },
-  ner = { tags = { "tokens", labels } },
-  fill_mask = { logits = { "marked", function(artifact) return artifact.vocabulary end } },
-}
-
--- "layer 0", "layer 1" and so on: as many as there are.
-function OUTPUTS.layers(_, saved)
-  local list, i = {}, 0
-  repeat
+-- The outputs that a head has: { NAME = { what one row is for, width } }.
+local function outputs_of(artifact, saved, head)
+  local hidden_size, list, i = artifact.config.hidden_size, {}, 0
+  if head == "hidden" then
+    return { hidden = { "tokens", hidden_size } }
+  elseif head ~= "layers" then
+    return tasks.get(head).head.outputs(artifact)
+  end
+  repeat -- "layer 0", "layer 1" and so on: as many as there are
     list["layer " .. i] = { "tokens", hidden_size }
     i = i + 1
   until not saved.outputs["layer " .. i]
   return list
 end
 
--- "pool 1" and so on: one for each mode of pooling.
-function OUTPUTS.embed(artifact)
-  local list = {}
-  for i = 1, #artifact.pooled.modes do
-    list["pool " .. i] = { "sequences", hidden_size }
-  end
-  return list
-end
-
 local function check_outputs(artifact, saved, head)
-  local expected, place = OUTPUTS[head], { "plan." .. head, "outputs" }
-  expected = type(expected) == "function" and expected(artifact, saved) or expected
+  local expected, place = outputs_of(artifact, saved, head), { "plan." .. head, "outputs" }
   for name in pairs(saved.outputs) do
     if not expected[name] then
       check.wrong(place, " has %s, which the head %s has not", name, head)
@@ -216,10 +195,9 @@ local function check_outputs(artifact, saved, head)
     place[3] = name
     local i = saved.outputs[name] or check.wrong(place, " is missing")
     local dtype, rows, width = unpack(buffer_of(saved.buffers, i, place))
-    local wanted = want[2](artifact)
-    if dtype ~= "F32" or rows ~= want[1] or width ~= wanted then
+    if dtype ~= "F32" or rows ~= want[1] or width ~= want[2] then
       check.wrong(place, " is the buffer %s [%s][%d], expected F32 [%s][%d] by model.fields and model.vocabulary", dtype, rows,
-        width, want[1], wanted)
+        width, want[1], want[2])
     end
   end
 end

@@ -20,6 +20,7 @@ local packed = require "perigee.packed"
 local pgee = require "perigee.ffi"
 local safetensors = require "perigee.safetensors"
 local settings = require "perigee.quantize.settings"
+local tasks = require "perigee.tasks"
 local tensor = require "perigee.tensor"
 local ffi = require "ffi"
 
@@ -253,15 +254,13 @@ local function settings_of(chosen)
   return values
 end
 
--- The heads that a model can have.
+-- The heads that an artifact of a model has: that of the checkpoint's task, and those that tasks draw by themselves on the
+-- encoder, such as embed's, if they can be drawn on this one.
 local function heads_of(model)
-  local heads, seen = {}, {}
-  local has_pooling = pcall(model.pooling, model)
-  for _, head in ipairs { "hidden", "layers", model.task, has_pooling and "embed" or nil } do
-    if not seen[head] then
-      seen[head] = true
-      heads[#heads + 1] = head
-    end
+  local heads = { "hidden", "layers", tasks.head_of(model.task) }
+  for _, task in ipairs(tasks.with_heads()) do
+    heads[#heads + 1] = task.head.draw and task.name ~= heads[3]
+      and pcall(model.graph, model, task.name) and task.name or nil
   end
   return heads
 end

@@ -8,11 +8,13 @@
 --                                        positions (the longest input), type_vocab_size, num_hidden_layers, hidden_size
 --   encoder(g, config, weights)          builds the graph; returns the hidden states, and a list of the embeddings and every
 --                                        layer's output
---   classify, qa, ner, fill_mask         heads, each (g, config, weights, x): logits [B][labels], [T][2], [T][labels], [R][V]
+--   classify, qa, ner, fill_mask         heads, each (g, config, weights, x): logits [B][labels], [T][2], [T][labels], [R][V].
+--                                        Any task that declares a head without `draw` (tasks/init.lua) has one of its name
 --   prefix                               what the encoder is called inside a model with a head; default: the model_type
 local json = require "perigee.base.json"
 local nearest = require "perigee.base.nearest"
 local options = require "perigee.options"
+local tasks = require "perigee.tasks"
 local error = require("perigee.ffi").error
 
 local definitions = {}
@@ -24,11 +26,25 @@ local known = {
   camembert = "perigee.graph.models.roberta", ["xlm-roberta"] = "perigee.graph.models.roberta",
 }
 
-local FIELDS = {
-  check = "function", encoder = "function", classify = "function", qa = "function", ner = "function",
-  fill_mask = "function", prefix = "string",
-}
 local NEEDED = { check = true, encoder = true }
+
+-- The names of the heads that a definition may have, in the order of the tasks.
+local function head_names()
+  local names = {}
+  for _, task in ipairs(tasks.with_heads()) do
+    names[#names + 1] = not task.head.draw and task.name or nil
+  end
+  return names
+end
+
+-- The fields of a definition and their types.
+local function fields()
+  local types = { check = "function", encoder = "function", prefix = "string" }
+  for _, name in ipairs(head_names()) do
+    types[name] = "function"
+  end
+  return types
+end
 
 --- The model types that have one, a sorted list.
 function definitions.names()
@@ -46,14 +62,16 @@ function definitions.register(model_type, definition)
   elseif type(definition) ~= "table" then
     error("register_model: the definition is " .. json.describe(definition) .. ", expected a table of functions", 2)
   end
-  for field, expected in pairs(FIELDS) do
+  local known_fields = fields()
+  for field, expected in pairs(known_fields) do
     local value = definition[field]
     if type(value) ~= expected and (value ~= nil or NEEDED[field]) then
       error(("register_model: %s of %q is %s, expected a %s"):format(field, model_type, json.describe(value), expected), 2)
     end
   end
   for field in pairs(definition) do
-    local near = type(field) == "string" and not FIELDS[field] and nearest.word(field, options.names(FIELDS))
+    local near = type(field) == "string" and not known_fields[field]
+      and nearest.word(field, options.names(known_fields))
     if near then
       error(("register_model: %q has a field %s, which is none of a definition's (did you mean %q?); fields of its own need "
         .. "other names"):format(model_type, field, near), 2)
@@ -129,26 +147,21 @@ function definitions.encoder(definition, g, config, weights)
   return x, layers
 end
 
--- What the heads return: what their rows count, and their width.
-local HEADS = { "classify", "qa", "ner", "fill_mask" }
-local ROWS = { classify = "sequences", qa = "tokens", ner = "tokens", fill_mask = "marked" }
-
-local function width_of(name, config)
-  return name == "qa" and 2 or name == "fill_mask" and config.vocab_size or #config.labels
-end
-
---- What draws one of its heads, (g, config, weights, x). That it has none is an error that says which it has.
-function definitions.head(definition, name, model_type)
+--- The function of a definition that draws the head of a task (tasks/init.lua): (g, config, weights, x) -> logits, whose rows
+-- and width are checked. If the definition has no such function, the error says which heads it has.
+function definitions.head(definition, task, model)
+  local name = task.name
   if not definition[name] then
     local heads = {}
-    for _, head in ipairs(HEADS) do
+    for _, head in ipairs(head_names()) do
       heads[#heads + 1] = definition[head] and head or nil
     end
-    error(("%s has no head %q; it has %s"):format(model_type, name, #heads > 0 and table.concat(heads, ", ") or "none"), 0)
+    error(("%s has no head %q; it has %s"):format(model.config.model_type, name, #heads > 0 and table.concat(heads, ", ")
+      or "none"), 0)
   end
   return function(g, config, weights, x)
     local node = definition[name](g, config, weights, x)
-    expect(node, g, name, config, ROWS[name], width_of(name, config))
+    expect(node, g, name, config, unpack(task.head.outputs(model).logits))
     return node
   end
 end

@@ -5,10 +5,10 @@
 -- perigee.evaluate documents the options and the result. Errors here blame nobody; perigee.evaluate blames its caller.
 local bootstrap = require "perigee.evaluate.bootstrap"
 local Comparison = require "perigee.evaluate.comparison"
+local jobs = require "perigee.evaluate.tasks"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local progress = require "perigee.show.progress"
-local tasks = require "perigee.evaluate.tasks"
 local C = pgee.C
 
 local compare = {}
@@ -21,34 +21,40 @@ local COMMON = {
   level = { "number", 0, 1 }, chunk = { "integer", 1 },
 }
 
--- All options: for each, the names of the tasks that have it (none for those of COMMON).
-local KNOWN = {}
-for name in pairs(COMMON) do
-  KNOWN[name] = {}
-end
-for _, task in ipairs(options.names(tasks.options)) do
-  for name in pairs(tasks.options[task]) do
-    KNOWN[name] = KNOWN[name] or {}
-    table.insert(KNOWN[name], task)
+-- All options by name: { NAME = { the jobs that have it, none for those of COMMON } }.
+local function known_options(all)
+  local known = {}
+  for name in pairs(COMMON) do
+    known[name] = {}
   end
+  for _, job in ipairs(options.names(all)) do
+    for name in pairs(all[job].options) do
+      known[name] = known[name] or {}
+      table.insert(known[name], job)
+    end
+  end
+  return known
 end
 
--- Returns the task's name and the checked options. what: the name of the public function, for errors.
+-- Returns the name of the job, the checked options, and the function that makes the job. what: the name of the public function,
+-- for errors.
 local function options_of(set, encoder, given, what)
-  given = options.check(given, KNOWN, what)
-  local task = options.choice(given.task == nil and tasks.of(set, encoder) or given.task, tasks.jobs, what .. ": task")
+  local entries = jobs.all()
+  local known = known_options(entries)
+  given = options.check(given, known, what)
+  local task = options.choice(given.task == nil and jobs.of(set, encoder) or given.task, entries, what .. ": task")
   local own, common = {}, {}
   for name, value in pairs(given) do
-    if not COMMON[name] and not tasks.options[task][name] then
-      error(("%s: %s has no effect with the task %s, only with %s"):format(what, name, task, table.concat(KNOWN[name], ", ")), 0)
+    if not COMMON[name] and not entries[task].options[name] then
+      error(("%s: %s has no effect with the task %s, only with %s"):format(what, name, task, table.concat(known[name], ", ")), 0)
     end
     (COMMON[name] and common or own)[name] = value
   end
   local all = options.read(common, COMMON, what)
-  for name, value in pairs(options.read(own, tasks.options[task], what)) do
+  for name, value in pairs(options.read(own, entries[task].options, what)) do
     all[name] = value
   end
-  return task, all
+  return task, all, entries[task].run
 end
 
 ---- Running -----------------------------------------------------------------------------------------------------------
@@ -138,8 +144,8 @@ end
 
 --- An error if the model cannot be judged on the set. It runs the set's first unit.
 function compare.check(model, set, given)
-  local task, all = options_of(set, model, given, "evaluate.check")
-  local job = tasks.jobs[task](set, model, all, task)
+  local task, all, new_job = options_of(set, model, given, "evaluate.check")
+  local job = new_job(set, model, all, task)
   job.run(model, { job.units[1] })
 end
 
@@ -150,11 +156,11 @@ function compare.run(list, set, given, what)
   for i, entry in ipairs(list) do
     encoders[i] = entry[2]
   end
-  local task, all = options_of(set, encoders[1], given, "evaluate." .. what)
+  local task, all, new_job = options_of(set, encoders[1], given, "evaluate." .. what)
   if what == "run" and all.progress == nil then
     all.progress = false
   end
-  local job = tasks.jobs[task](set, encoders[1], all, task)
+  local job = new_job(set, encoders[1], all, task)
   local out, seconds = run_all(job, encoders, all)
   local answers, scorers = {}, {}
   for k, came in ipairs(out) do

@@ -1,30 +1,54 @@
---- Tasks: which inputs of a set a model is given, how its answers are formed, and which metrics are computed.
+--- Jobs: the ways in which evaluate judges tasks: which inputs of a set a model is given, how its answers are formed, and which
+-- metrics are computed.
 --
--- The module has three fields. jobs: functions by the names of tasks. options: the options of each task, as perigee.options
--- describes them. of: a function of a set and a model that returns the name of the task that fits them. A job is called with
--- (set, encoder, options, name), where name is the task that the caller asked for, for use in errors. A job returns a table:
---   units           the list of inputs to run
---   run             (encoder, units) -> the results, one for each unit
---   answers         (results of all units) -> the answers, one for each item of the set; without it, the results are the
---                   answers
---   metrics         (answers) -> list of { name, scorer }, the main metric first
---   changed         (answer, other) -> whether they differ; nil if answers are numbers: then their mean distance is reported
---
--- tasks/*: labels (classify, pairs, regression, zeroshot), vectors (embed, retrieval, rerank), spans (qa, ner); shared.
-local tasks = { jobs = {}, options = {} }
+-- The tasks (tasks/init.lua) declare their jobs in the field `evaluate`: { JOB = entry }. evaluate/tasks/NAME.lua has those of
+-- the task NAME. An entry is a table:
+--   run       (set, encoder, options, name) -> a job. name: the name of the job, for errors
+--   options   the options of the job, as perigee.options describes them
+--   kind      the kind of sets that the job is for, if no other is asked for
+--   default   true: the job is for every set if the checkpoint is for this task
+-- A job is a table:
+--   units     the list of inputs to run
+--   run       (encoder, units) -> the results, one for each unit
+--   answers   (results of all units) -> the answers, one for each item of the set; without it, the results are the answers
+--   metrics   (answers) -> list of { name, scorer }, the main metric first
+--   changed   (answer, other) -> whether they differ; nil if answers are numbers: then their mean distance is reported
+local tasks = require "perigee.tasks"
 
-for _, module in ipairs {
-  require "perigee.evaluate.tasks.labels", require "perigee.evaluate.tasks.vectors", require "perigee.evaluate.tasks.spans",
-} do
-  for name, job in pairs(module.jobs) do
-    tasks.jobs[name], tasks.options[name] = job, module.options[name] or {}
+local jobs = {}
+
+--- All jobs: { JOB = entry }; entry.task is the name of the task that declares the job.
+function jobs.all()
+  local all = {}
+  for task, declaration in pairs(tasks.all()) do
+    local own = declaration.evaluate or {}
+    for name, entry in pairs(type(own) == "string" and require(own) or own) do
+      all[name] = { run = entry.run, options = entry.options or {}, kind = entry.kind, default = entry.default, task = task }
+    end
   end
+  return all
 end
 
---- The task that a set and a model suggest.
-function tasks.of(set, encoder)
-  local by_kind = { qa = "qa", tags = "ner", retrieval = "retrieval" }
-  return encoder.task == "classify" and "classify" or by_kind[set.kind] or "embed"
+--- The options of all jobs: { JOB = options }.
+function jobs.options()
+  local all = {}
+  for name, entry in pairs(jobs.all()) do
+    all[name] = entry.options
+  end
+  return all
 end
 
-return tasks
+--- The name of the job that a set and a model suggest.
+function jobs.of(set, encoder)
+  local fitting = tasks.DEFAULT
+  for name, entry in pairs(jobs.all()) do
+    if entry.default and entry.task == encoder.task then
+      return name
+    elseif entry.kind == set.kind then
+      fitting = name
+    end
+  end
+  return fitting
+end
+
+return jobs

@@ -21,6 +21,7 @@ local selection = require "perigee.graph.passes.select"
 local settings = require "perigee.quantize.settings"
 local smooth = require "perigee.graph.passes.smooth"
 local sweep = require "perigee.quantize.sweep"
+local tasks = require "perigee.tasks"
 local raise = pgee.raise
 
 local Quantized = Encoder.extend {}
@@ -338,7 +339,7 @@ end
 
 local function select_kernels(q, given)
   options.method(q, "select")
-  q[OWN].choices = selection.anew(q:runner(q.model.task).lowered, given)
+  q[OWN].choices = selection.anew(q:runner(tasks.head_of(q.model.task)).lowered, given)
   apply(q, q.settings, q.runners)
   return q.choices
 end
@@ -391,7 +392,7 @@ function quantized.new(model, given)
     model = model, stats = stats, settings = new, memo = Memo.new(), runners = {}, choices = {}, history = {}, measured = {},
     calibration = stats and stats.digest and stats:digest() or nil,
   }
-  apply(q, new, { [model.task] = true })
+  apply(q, new, { [tasks.head_of(model.task)] = true })
   return q
 end
 

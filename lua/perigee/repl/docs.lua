@@ -7,6 +7,7 @@ local ffi = require "ffi"
 local find = require "perigee.find"
 local names = require "perigee.repl.names"
 local pgee = require "perigee.ffi"
+local tasks = require "perigee.tasks"
 
 local docs = {}
 
@@ -99,8 +100,9 @@ end
 
 ---- Functions ---------------------------------------------------------------------------------------------------------
 
+-- The file and the line of a function. Of a task's method: those of the function in the task's file.
 local function where(f)
-  local info = debug.getinfo(f, "S")
+  local info = debug.getinfo(tasks.documented(f), "S")
   local path = info.source:match "^@(.*)"
   return path, info.linedefined
 end

@@ -6,6 +6,7 @@ local inputs = require "perigee.run.inputs"
 local options = require "perigee.options"
 local packed = require "perigee.packed"
 local Runner = require "perigee.run.runner"
+local tasks = require "perigee.tasks"
 local tensor = require "perigee.tensor"
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
@@ -13,13 +14,7 @@ local C, raise = pgee.C, pgee.raise
 
 local Encoder = {}
 
--- The modules of the tasks, loaded when they are first run: a process that opens an artifact runs one.
-local tasks = setmetatable({}, {
-  __index = function(self, name)
-    self[name] = require("perigee.tasks." .. name)
-    return self[name]
-  end,
-})
+tasks.give_methods(Encoder) -- model:embed, model:classify and so on
 
 --- The runner of one of the model's heads: "hidden", "layers", or a task's.
 function Encoder:runner(head)
@@ -103,59 +98,6 @@ function Encoder:layers(given, opts)
   return layers, batch
 end
 
---- model:embed(inputs, options): one vector for each input, pooled and scaled as the checkpoint says: a tensor F32 [n][H], or [H]
--- of one input. Second result: the batch. Options: prompt, tables, dimensions, long; see tasks/embed.lua.
-function Encoder:embed(given, opts)
-  local answer, batch = raise(tasks.embed.run, self, given, opts)
-  return answer, batch
-end
-
---- model:classify(inputs, options): what each input is, by the checkpoint's head: { label =, score =, scores = { label = p },
--- logits = { } }, or a list of these. A regression's value is its score. Second result: the batch. Options: apply, top_k,
--- threshold, long; see tasks/classify.lua.
-function Encoder:classify(given, opts)
-  local answer, batch = raise(tasks.classify.run, self, given, opts)
-  return answer, batch
-end
-
---- model:zeroshot(texts, { labels = { ... } }): labels that the checkpoint was not trained on: { labels = best first, scores = }
--- for a text, or a list of these. Second result: the batch. Options: labels, template, multi, top_k, long; see
--- tasks/zeroshot.lua.
-function Encoder:zeroshot(texts, opts)
-  local answer, batch = raise(tasks.zeroshot.run, self, texts, opts)
-  return answer, batch
-end
-
---- model:rerank(query, documents, options): documents by how well they answer a query: a list of { index =, score =, logit =,
--- text = }, best first. Second result: the batch. Options: top_k, long; see tasks/rerank.lua.
-function Encoder:rerank(query, documents, opts)
-  local answer, batch = raise(tasks.rerank.run, self, query, documents, opts)
-  return answer, batch
-end
-
---- model:qa({ question =, context = }, options): the answer to a question in a context: { answer =, score =, start =, end =,
--- first =, last =, first_byte =, last_byte =, logits = }, or a list of these. Second result: the batch. Options: top_k, tokens,
--- stride, longest, no_answer, whole_words, by, long; see tasks/qa.lua.
-function Encoder:qa(given, opts)
-  local answer, batch = raise(tasks.qa.run, self, given, opts)
-  return answer, batch
-end
-
---- model:ner(texts, options): the entities in a text: a list of { label =, score =, text =, start =, end =, first =, last =,
--- first_byte =, last_byte = }, or a list of these lists for a list of texts. If an input is { words = { ... } }, its answer is
--- one tag for each word. Second result: the batch. Options: aggregation, ignore_labels, threshold, long; see tasks/ner.lua.
-function Encoder:ner(given, opts)
-  local answer, batch = raise(tasks.ner.run, self, given, opts)
-  return answer, batch
-end
-
---- model:fill_mask(texts, options): what the masks in a text may stand for: for each mask a list of { token =, piece =, score =,
--- text = }, best first; or a list of these. Second result: the batch. Options: top_k, targets, long; see tasks/fill_mask.lua.
-function Encoder:fill_mask(given, opts)
-  local answer, batch = raise(tasks.fill_mask.run, self, given, opts)
-  return answer, batch
-end
-
 --- An iterator over rows of an iterator or a list and the answers to them, in order: for row, answer, failure, dropped in
 -- m:stream(rows, { task =, field =, ... }) do. See run/stream.lua.
 function Encoder:stream(rows, given)
@@ -232,6 +174,7 @@ end
 --- A class with these methods and `base`'s.
 function Encoder.extend(class)
   class.__index = class
+  tasks.inherited_by(class)
   return setmetatable(class, { __index = Encoder })
 end
 

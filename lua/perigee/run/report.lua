@@ -3,6 +3,7 @@ local cpu = require "perigee.cpu"
 local linear = require "perigee.linear"
 local measure = require "perigee.quantize.measure"
 local packed = require "perigee.packed"
+local tasks = require "perigee.tasks"
 local text_table = require "perigee.show.table"
 
 local report = {}
@@ -80,7 +81,8 @@ end
 -- = { ... }, attention = { { name, heads, D, precision, qk, v, sqnr }... } }. A row is one multiplication; Q, K and V are one.
 -- Fields that mean nothing for a row are nil. qk and v: { least, largest } of the heads' scales.
 function report.explain(encoder)
-  local self, lowered = { rows = {}, attention = {}, notes = notes_of(encoder) }, encoder:runner(encoder.model.task).lowered
+  local self = { rows = {}, attention = {}, notes = notes_of(encoder) }
+  local lowered = encoder:runner(tasks.head_of(encoder.model.task)).lowered
   for i, entry in ipairs(lowered.linears) do
     self.rows[i] = row_of(entry, encoder)
   end

@@ -21,12 +21,6 @@ local stream = {}
 
 local KNOWN = { task = true, field = true, window = true, bytes = true, ready = true, options = true }
 
--- Two fields of a row as the input of a task; else a pair of texts.
-local PAIRS = {
-  qa = function(a, b) return { question = a, context = b } end,
-  rerank = function(a, b) return { query = a, documents = b } end,
-}
-
 ---- From a row to an input --------------------------------------------------------------------------------------------
 
 local function field_of(row, name)
@@ -47,8 +41,8 @@ local function reader(field, task)
   elseif type(field) == "string" then
     return function(row) return field_of(row, field) end
   elseif type(field) == "table" and #field == 2 and type(field[1]) == "string" and type(field[2]) == "string" then
-    local pair = PAIRS[task] or function(a, b) return { a, b } end
-    return function(row) return pair(field_of(row, field[1]), field_of(row, field[2])) end
+    local first, second = unpack(task.pair or { 1, 2 })
+    return function(row) return { [first] = field_of(row, field[1]), [second] = field_of(row, field[2]) } end
   end
   error(("stream: field is %s, expected a name, two names, or a function of a row"):format(pgee.describe(field)), 0)
 end
@@ -223,11 +217,11 @@ end
 function stream.new(encoder, rows, given)
   options.method(encoder, "stream")
   given = options.check(given, KNOWN, "stream")
-  local task = options.choice(given.task or encoder.task, tasks, "stream: task")
+  local task = tasks.get(options.choice(given.task or encoder.task, tasks.all(), "stream: task"))
   local s = {
     encoder = encoder, pull = puller(rows), input = reader(given.field, task), options = given.options,
     ready = function_of(given.ready, "ready"),
-    run = tasks[task].run, window = positive(given, "window", 256), bytes = positive(given, "bytes", 65536),
+    run = task.run, window = positive(given, "window", 256), bytes = positive(given, "bytes", 65536),
   }
   spread({}, 1, 0, (s.run(encoder, {}, s.options))) -- what is wrong with task, options or checkpoint is no row's failure,
   encoder:probe() -- nor is what is wrong with the process

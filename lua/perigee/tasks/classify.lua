@@ -3,15 +3,15 @@ local inputs = require "perigee.run.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
 
-local classify = { forms = { "text", "pair", "ids" } }
-
-function classify.head(g, x, model, weights)
-  local classifier = model:head("classify", "classify")
-  if not model.config.labels then
-    model.config:read_head()
-  end
-  g:output("logits", classifier(g, model.config, weights, x))
-end
+local classify = {
+  doc = "the label of a text or of a pair of texts, by the checkpoint's head",
+  forms = { "text", "pair", "ids" },
+  architectures = { "ForSequenceClassification" },
+  head = {
+    needs = "labels", outputs = function(model) return { logits = { "sequences", #model.config.labels } } end,
+  },
+  evaluate = "perigee.evaluate.tasks.classify",
+}
 
 --- For modules: the logits of each input, lists, and the batch. A text in windows has the mean of their logits, each counting as
 -- much as it has tokens. opts: those of run/inputs.lua.
@@ -113,6 +113,18 @@ function classify.run(encoder, given, opts)
     list[i] = answer(logits, config, read, apply)
   end
   return batch.single and list[1] or list, batch
+end
+
+---- What pipe.lua writes ----------------------------------------------------------------------------------------------
+
+classify.written = { scores = { "flag", help = "The scores of all labels", unless = { "top_k", "threshold" } } }
+
+--- The answer without its logits; of one answer { label =, score = } unless `scores` asks for all scores.
+function classify.result(found, how)
+  if not found.logits then
+    return found -- a list of the best labels
+  end
+  return { label = found.label, score = found.score, scores = how.scores and found.scores or nil }
 end
 
 return classify

@@ -11,13 +11,28 @@ local tensor = require "perigee.tensor"
 local vectors = require "perigee.tasks.vectors"
 local ffi = require "ffi"
 
-local embed = { forms = { "text", "pair", "ids" } }
+local embed = {
+  doc = "one vector of each text, pooled and scaled as the checkpoint says",
+  forms = { "text", "pair", "ids" },
+  architectures = { "ElectraForPreTraining" }, -- its discriminator's head answers no task
+  head = { needs = "pooling" },
+  vectors = true,
+  evaluate = "perigee.evaluate.tasks.embed",
+}
 
 --- Adds one pool for each of the checkpoint's modes, side by side in the vector.
-function embed.head(g, x, model)
+function embed.head.draw(g, x, model)
   for i, mode in ipairs(model:pooling().modes) do
     g:output("pool " .. i, g:pool(x, mode))
   end
+end
+
+function embed.head.outputs(model)
+  local outputs = {}
+  for i = 1, #model:pooling().modes do
+    outputs["pool " .. i] = { "sequences", model.config.hidden_size }
+  end
+  return outputs
 end
 
 ---- Prompts -----------------------------------------------------------------------------------------------------------

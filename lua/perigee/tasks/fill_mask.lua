@@ -7,11 +7,12 @@ local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
 local windows = require "perigee.run.windows"
 
-local fill_mask = { forms = { "text", "pair", "ids" } }
-
-function fill_mask.head(g, x, model, weights)
-  g:output("logits", model:head("fill_mask", "fill_mask")(g, model.config, weights, x))
-end
+local fill_mask = {
+  doc = "for each mask of a text the pieces of the vocabulary that fit best",
+  forms = { "text", "pair", "ids" },
+  architectures = { "ForMaskedLM", "ForPreTraining" },
+  head = { outputs = function(model) return { logits = { "marked", model.vocabulary } } end, optional = true },
+}
 
 ---- Masks -------------------------------------------------------------------------------------------------------------
 

@@ -16,14 +16,13 @@ local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
 local windows = require "perigee.run.windows"
 
-local ner = { forms = { "text", "words" } }
-
-function ner.head(g, x, model, weights)
-  if not model.config.labels then
-    model.config:read_head()
-  end
-  g:output("tags", model:head("ner", "ner")(g, model.config, weights, x))
-end
+local ner = {
+  doc = "the entities that a text names, or one tag for each given word",
+  forms = { "text", "words" },
+  architectures = { "ForTokenClassification" },
+  head = { needs = "labels", outputs = function(model) return { logits = { "tokens", #model.config.labels } } end },
+  evaluate = "perigee.evaluate.tasks.ner",
+}
 
 ---- Tokens ------------------------------------------------------------------------------------------------------------
 
@@ -246,7 +245,7 @@ function ner.run(encoder, given, opts)
   end
   local parts = encoder:run("ner", batch)
   local labels, list = #model.config.labels, {}
-  local logits = parts.tags:numbers(batch.T, labels)
+  local logits = parts.logits:numbers(batch.T, labels)
   for input, first, last in batch:groups() do
     local e, p = probabilities(batch, logits, labels, first, last)
     if e.list then
@@ -255,7 +254,7 @@ function ner.run(encoder, given, opts)
       list[input] = of_text(model, e, p, read)
     end
   end
-  parts.tags:release()
+  parts.logits:release()
   return batch.single and list[1] or list, batch
 end
 

@@ -11,11 +11,13 @@ local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
 local windows = require "perigee.run.windows"
 
-local qa = { forms = { "question" } }
-
-function qa.head(g, x, model, weights)
-  g:output("spans", model:head("qa", "qa")(g, model.config, weights, x))
-end
+local qa = {
+  doc = "the answer to a question as a part of a context",
+  forms = { "question" }, pair = { "question", "context" },
+  architectures = { "ForQuestionAnswering" },
+  head = { outputs = function() return { logits = { "tokens", 2 } } end },
+  evaluate = "perigee.evaluate.tasks.qa",
+}
 
 ---- Options -----------------------------------------------------------------------------------------------------------
 
@@ -176,11 +178,11 @@ function qa.run(encoder, given, opts)
   options.method(encoder, "qa")
   local read = options.read(opts, qa.options, "qa")
   local parts, batch = encoder:gather("qa", given, "qa", inputs.how(read, { forms = qa.forms, keep = true }, "qa"))
-  local list, logits = {}, parts.spans:numbers(batch.T, 2)
+  local list, logits = {}, parts.logits:numbers(batch.T, 2)
   for input, first, last in batch:groups() do
     list[input] = answers(batch, logits, first, last, read)
   end
-  parts.spans:release()
+  parts.logits:release()
   return batch.single and list[1] or list, batch
 end
 

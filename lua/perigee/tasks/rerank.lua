@@ -7,7 +7,12 @@ local pgee = require "perigee.ffi"
 local prompt_of = require "perigee.tasks.prompts"
 local scores = require "perigee.tasks.scores"
 
-local rerank = { forms = { "query" } }
+local rerank = {
+  doc = "documents in the order in which they answer a query, by a cross-encoder",
+  forms = { "query" }, pair = { "query", "documents" }, pair_list = true,
+  head = "classify",
+  evaluate = "perigee.evaluate.tasks.rerank",
+}
 
 local function each(f)
   return function(logits)
@@ -103,9 +108,9 @@ rerank.options = inputs.options {
   prompt = { "other", help = "A text that goes before the query, or a prompt's name in the checkpoint" },
 }
 
---- For modules: the same over a list of { query =, documents = }: a list of lists, in one batch. What that says of a pair has
--- both, input and document.
-function rerank.many(encoder, list, opts)
+-- Ranks the documents of each { query =, documents = } of a list: a list of lists, and the one batch. An entry of the batch's
+-- `truncated` and `windows` has the place of the query, `input`, and of the document, `document`.
+local function rank(encoder, list, opts)
   options.method(encoder, "rerank")
   local read = options.read(opts, rerank.options, "rerank")
   encoder:runner "classify" -- errors come first if there is no such head
@@ -148,9 +153,19 @@ end
 --              checkpoint's default
 --   long       what becomes of long pairs: "truncate" (default), "error", "windows" of the document, of which the best counts
 --   tokens, stride   of windows: tokens of each at most, and those that two have in common
-function rerank.run(encoder, query, documents, opts)
-  local ranked, batch = rerank.many(encoder, { { query = query, documents = documents }, single = true }, opts)
+function rerank.method(encoder, query, documents, opts)
+  local ranked, batch = rank(encoder, { { query = query, documents = documents }, single = true }, opts)
   return ranked[1], batch
+end
+
+--- The same over one or a list of { query =, documents = }; of a list, a list of lists.
+function rerank.run(encoder, given, opts)
+  if type(given) ~= "table" then
+    error(("rerank: expected { query =, documents = { ... } }, or a list of these; got %s"):format(pgee.describe(given)), 0)
+  elseif given.query ~= nil or given.documents ~= nil then
+    return rerank.method(encoder, given.query, given.documents, opts)
+  end
+  return rank(encoder, given, opts)
 end
 
 return rerank

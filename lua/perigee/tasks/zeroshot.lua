@@ -6,7 +6,12 @@ local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local scores = require "perigee.tasks.scores"
 
-local zeroshot = { forms = { "text" } }
+local zeroshot = {
+  doc = "given labels in the order in which they fit a text, by a model of natural language inference",
+  forms = { "text" },
+  head = "classify",
+  evaluate = "perigee.evaluate.tasks.zeroshot",
+}
 
 -- The place of the label whose name begins so; nil if there is none.
 local function find(labels, beginning)
@@ -44,7 +49,7 @@ end
 
 --- The options of zeroshot, for options.read.
 zeroshot.options = inputs.options {
-  labels = { "texts", help = "Labels to choose from" },
+  labels = { "texts", required = "a list of texts", help = "Labels to choose from" },
   template = { "text", default = "This example is {}.", help = "Sentence with {} in the place of a label" },
   multi = { "flag", default = false, help = "Several labels may fit: each has a score of its own" },
   top_k = { "integer", 1, help = scores.TOP_K },
@@ -52,9 +57,7 @@ zeroshot.options = inputs.options {
 
 local function read_options(given)
   local read = options.read(given, zeroshot.options, "zeroshot")
-  if not read.labels then
-    error("zeroshot: labels is nil, expected a list of texts", 0)
-  elseif not read.template:find("{}", 1, true) then
+  if not read.template:find("{}", 1, true) then
     error(("zeroshot: template is %q, expected a text with {} in the place of the label"):format(read.template), 0)
   end
   return read

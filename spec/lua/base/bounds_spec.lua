@@ -21,8 +21,8 @@ end
 local TASKS = {
   { "sentence", function(m) return m:embed { TEXT, OTHER } end, "embed", "pool 1" },
   { "nli", function(m) return m:classify { TEXT, OTHER } end, "classify", "logits" },
-  { "qa", function(m) return m:qa { question = TEXT, context = OTHER } end, "qa", "spans" },
-  { "ner", function(m) return m:ner { TEXT, OTHER } end, "ner", "tags" },
+  { "qa", function(m) return m:qa { question = TEXT, context = OTHER } end, "qa", "logits" },
+  { "ner", function(m) return m:ner { TEXT, OTHER } end, "ner", "logits" },
   { "mlm", function(m) return m:fill_mask { "how [MASK] people", "a [MASK]" } end, "fill_mask", "logits" },
 }
 

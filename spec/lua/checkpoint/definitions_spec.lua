@@ -56,7 +56,7 @@ describe("register_model", function()
     local given = { ids = { 1, 2, 3 } }
     assert.same(bert:hidden(given):totable(), model:hidden(given):totable())
     assert.equal("mine has no head \"qa\"; it has none",
-      failure(definitions.head, model.definition, "qa", "mine"))
+      failure(definitions.head, model.definition, perigee.tasks.qa, model))
   end)
 
   it("refuses what is no definition, and says why", function()

@@ -1,5 +1,6 @@
 --- Shared: what the modules of tasks have in common: which sets a task takes, labels as numbers, metrics of labels and scores.
 local metrics = require "perigee.evaluate.metrics"
+local ranking = require "perigee.evaluate.ranking"
 
 local shared = {}
 
@@ -76,6 +77,28 @@ function shared.numbers(set, task)
     return score
   end)
   return list, not others and seen[0] and seen[1]
+end
+
+--- A function from the orders of documents, one for each query, to the metrics of these names. judgements: relevances by
+-- document, one table for each query. names: what the judgements call document 1, 2 and so on; nil: by number.
+function shared.by_ranking(judgements, names, list)
+  return function(orders)
+    local found = {}
+    for _, name in ipairs(list) do
+      local metric, k = name:match "^(%a+)@?(%d*)$"
+      local values = shared.map(orders, function(order, i)
+        return ranking[({ nDCG = "ndcg", recall = "recall", MRR = "reciprocal" })[metric]](
+          names and shared.map(order, function(d) return names[d] end) or order, judgements[i], tonumber(k))
+      end)
+      found[#found + 1] = { name, metrics.mean(values) }
+    end
+    return found
+  end
+end
+
+--- Whether the first entries of two orders differ.
+function shared.first_differs(a, b)
+  return a[1] ~= b[1]
 end
 
 return shared

@@ -1,18 +1,10 @@
---- Tasks whose answers are labels or numbers of texts and pairs: classify, pairs, regression, zeroshot.
+--- How classify is judged: labels or numbers of texts and of pairs of texts.
 local shared = require "perigee.evaluate.tasks.shared"
 
 local by_label, by_score, differ, fail = shared.by_label, shared.by_score, shared.differ, shared.fail
 local map, need, need_pairs, numbers = shared.map, shared.need, shared.need_pairs, shared.numbers
 
-local tasks = {}
-
--- The options of each task. help: what the recipe evaluate.lua says about one.
-local OPTIONS = {
-  zeroshot = {
-    labels = { "texts", help = "Labels to choose from. Default: the file's" },
-    template = { "text", help = "The hypothesis. Default: 'This example is {}.'" },
-  },
-}
+local jobs = {}
 
 -- The set's labels by the model's names. A file may name a label in upper or lower case, or give its number from 0.
 local function names_of(set, labels)
@@ -41,7 +33,7 @@ local function labels_of(encoder)
   return encoder.config.labels
 end
 
-local function classify(set, encoder)
+local function of_labels(set, encoder)
   local classes = labels_of(encoder)
   local labels = names_of(set, classes)
   return {
@@ -54,7 +46,7 @@ local function classify(set, encoder)
   }
 end
 
-local function regression(set, encoder, task)
+local function of_numbers(set, encoder, task)
   local classes = labels_of(encoder)
   if #classes > 1 and encoder.config.problem ~= "regression" then
     error(("%s: the model is a classifier with %d labels (%s), expected one that gives a number; the task classify judges labels")
@@ -70,48 +62,28 @@ local function regression(set, encoder, task)
   }
 end
 
---- classify gives one of the model's labels for each text or pair. Metrics: accuracy; if there are two labels, F1 of the second
+-- classify gives one of the model's labels for each text or pair. Metrics: accuracy; if there are two labels, F1 of the second
 -- one and Matthews' correlation, else macro F1. A regression gives a number: see regression.
-function tasks.classify(set, encoder, _, task)
+local function classify(set, encoder, _, task)
   need(set, task, "label", "score")
-  return (encoder.config.problem == "regression" and regression or classify)(set, encoder, task)
+  return (encoder.config.problem == "regression" and of_numbers or of_labels)(set, encoder, task)
 end
 
---- classify for pairs only.
-function tasks.pairs(set, encoder, opts, task)
+-- classify for pairs only.
+local function of_pairs(set, encoder, opts, task)
   need(set, task, "label", "score")
   need_pairs(set, task)
-  return tasks.classify(set, encoder, opts, task)
+  return classify(set, encoder, opts, task)
 end
 
---- A number for each text, or pair: Spearman's and Pearson's correlation. A classifier of several labels is refused.
-function tasks.regression(set, encoder, _, task)
+-- A number for each text, or pair: Spearman's and Pearson's correlation. A classifier of several labels is refused.
+local function regression(set, encoder, _, task)
   need(set, task, "label", "score")
-  return regression(set, encoder, task)
+  return of_numbers(set, encoder, task)
 end
 
---- Gives each text one of the labels, by a model of natural language inference. options: labels (default: the file's),
--- template.
-function tasks.zeroshot(set, _, opts)
-  need(set, "zeroshot", "label")
-  local labels, seen = {}, {}
-  for _, label in ipairs(opts.labels or set.labels) do
-    labels[#labels + 1] = not seen[label] and label or nil
-    seen[label] = true
-  end
-  for _, label in ipairs(set.labels) do
-    if not seen[label] then
-      fail(set, "label %s is none of those to choose from: %s", label, table.concat(labels, ", "))
-    end
-  end
-  return {
-    units = set.texts,
-    run = function(e, units)
-      return map(e:zeroshot(units, { labels = labels, template = opts.template }), function(answer) return answer.labels[1] end)
-    end,
-    metrics = function(answers) return by_label(answers, set.labels, labels) end,
-    changed = differ,
-  }
-end
+jobs.classify = { run = classify, default = true }
+jobs.pairs = { run = of_pairs }
+jobs.regression = { run = regression }
 
-return { jobs = tasks, options = OPTIONS }
+return jobs

@@ -1,20 +1,14 @@
---- Tasks of vectors and of orders: embed, retrieval, rerank.
-local metrics = require "perigee.evaluate.metrics"
-local ranking = require "perigee.evaluate.ranking"
+--- How embed is judged: pairs of texts with scores, texts with labels (the job embed), and retrieval.
 local shared = require "perigee.evaluate.tasks.shared"
 
 local by_score, differ, fail, map = shared.by_score, shared.differ, shared.fail, shared.map
-local need, need_pairs, numbers = shared.need, shared.need_pairs, shared.numbers
+local first_differs, need, numbers = shared.first_differs, shared.need, shared.numbers
+local metrics = require "perigee.evaluate.metrics"
 
-local tasks = {}
-
--- The options of each task. help: what the recipe evaluate.lua says about one.
-local OPTIONS = {
-  embed = { prompt = { "other", help = "A text that goes before each, or a prompt's name in the checkpoint" } },
-  retrieval = {
-    query_prompt = { "other", help = "What goes before each query: a text, or a prompt's name in the checkpoint" },
-    document_prompt = { "other", help = "What goes before each document: a text, or a prompt's name in the checkpoint" },
-  },
+local OF_EMBED = { prompt = { "other", help = "A text that goes before each, or a prompt's name in the checkpoint" } }
+local OF_RETRIEVAL = {
+  query_prompt = { "other", help = "What goes before each query: a text, or a prompt's name in the checkpoint" },
+  document_prompt = { "other", help = "What goes before each document: a text, or a prompt's name in the checkpoint" },
 }
 
 ---- Vectors -----------------------------------------------------------------------------------------------------------
@@ -100,9 +94,9 @@ local function neighbours(set, opts)
   }
 end
 
---- Vectors. Pairs with scores: the correlations of their cosines, and before them the average precision if all scores are 0 or
+-- Vectors. Pairs with scores: the correlations of their cosines, and before them the average precision if all scores are 0 or
 -- 1; texts with labels: how often the nearest other text has the same label. options: prompt.
-function tasks.embed(set, _, opts)
+local function embed(set, _, opts)
   need(set, "embed", "score", "label")
   if set.kind == "score" then
     return similarity(set, opts)
@@ -110,26 +104,7 @@ function tasks.embed(set, _, opts)
   return neighbours(set, opts)
 end
 
----- Rankings ----------------------------------------------------------------------------------------------------------
-
-local function by_ranking(judgements, names, list)
-  return function(orders)
-    local found = {}
-    for _, name in ipairs(list) do
-      local metric, k = name:match "^(%a+)@?(%d*)$"
-      local values = map(orders, function(order, i)
-        return ranking[({ nDCG = "ndcg", recall = "recall", MRR = "reciprocal" })[metric]](
-          names and map(order, function(d) return names[d] end) or order, judgements[i], tonumber(k))
-      end)
-      found[#found + 1] = { name, metrics.mean(values) }
-    end
-    return found
-  end
-end
-
-local function first_differs(a, b)
-  return a[1] ~= b[1]
-end
+---- Retrieval ---------------------------------------------------------------------------------------------------------
 
 local DEPTH = 100 -- documents that are ranked
 
@@ -148,9 +123,9 @@ local function best_documents(query, documents, width)
   return { unpack(order, 1, DEPTH) }
 end
 
---- Documents found for queries by the cosine of their vectors: nDCG@10, recall@10 and @100, the mean reciprocal rank (of the
+-- Documents found for queries by the cosine of their vectors: nDCG@10, recall@10 and @100, the mean reciprocal rank (of the
 -- first 100). options: query_prompt, document_prompt.
-function tasks.retrieval(set, _, opts)
+local function retrieval(set, _, opts)
   need(set, "retrieval", "retrieval")
   local units, width = {}, nil
   for _, text in ipairs(set.documents) do
@@ -187,60 +162,11 @@ function tasks.retrieval(set, _, opts)
       end
       return orders
     end,
-    metrics = by_ranking(set.labels, set.names, { "nDCG@10", "recall@10", "recall@100", "MRR" }),
+    metrics = shared.by_ranking(set.labels, set.names, { "nDCG@10", "recall@10", "recall@100", "MRR" }),
     changed = first_differs,
   }
 end
 
--- Rows of query, document and relevance by query, in the order in which the queries come.
-local function by_query(set)
-  local queries, at, judgements = {}, {}, {}
-  local relevance, binary = numbers(set, "rerank")
-  for i, pair in ipairs(set.texts) do
-    local q = at[pair[1]]
-    if not q then
-      q = #queries + 1
-      at[pair[1]], queries[q], judgements[q] = q, { query = pair[1], documents = {} }, {}
-    end
-    table.insert(queries[q].documents, pair[2])
-    judgements[q][#queries[q].documents] = relevance[i]
-  end
-  return queries, judgements, binary
-end
-
--- The mean over queries of the average precision of the scores that a query's documents have; 0 where none is relevant.
-local function mean_precision(orders, judgements)
-  return metrics.mean(map(orders, function(order, i)
-    local relevance = map(order, function(d) return judgements[i][d] end)
-    local value = metrics.average_precision(order.scores, relevance)()
-    return value == value and value or 0
-  end))
-end
-
---- Documents put in order for each query; rows of query, document and relevance: the mean reciprocal rank and nDCG@10, and the
--- mean average precision if all relevances are 0 or 1.
-function tasks.rerank(set)
-  need(set, "rerank", "score", "label")
-  need_pairs(set, "rerank")
-  local queries, judgements, binary = by_query(set)
-  local ranked = by_ranking(judgements, nil, { "MRR", "nDCG@10" })
-  return {
-    units = queries,
-    run = function(e, units)
-      return map(units, function(unit)
-        local found = e:rerank(unit.query, unit.documents)
-        local order = map(found, function(one) return one.index end)
-        order.scores = map(found, function(one) return one.score end)
-        return order
-      end)
-    end,
-    metrics = function(orders)
-      local list = ranked(orders)
-      list[#list + 1] = binary and { "mean average precision", mean_precision(orders, judgements) } or nil
-      return list
-    end,
-    changed = first_differs,
-  }
-end
-
-return { jobs = tasks, options = OPTIONS }
+return {
+  embed = { run = embed, options = OF_EMBED }, retrieval = { run = retrieval, options = OF_RETRIEVAL, kind = "retrieval" },
+}
