@@ -45,9 +45,28 @@ end
 
 ---- From a line to an input -------------------------------------------------------------------------------------------
 
--- A function of a row, { text =, failure = }, that returns its input and keeps what it read.
+-- The forms of input that a task takes, as a set.
+local function forms_of(task)
+  local forms = {}
+  for _, form in ipairs(task.forms) do
+    forms[form] = true
+  end
+  return forms
+end
+
+-- The input that two texts are to a task. The second one may be a list of texts.
+local function pair_of(task, first, second)
+  if not task.pair then
+    return { first, second }
+  elseif task.pair_list and type(second) ~= "table" then
+    second = { second }
+  end
+  return { [task.pair[1]] = first, [task.pair[2]] = second }
+end
+
+-- A function of a row, { text =, failure = }, that returns its input. The function keeps what it read of JSON in row.line.
 local function reader(args, task)
-  local fields = arguments.FIELDS[task] or {}
+  local fields, words = task.pair or {}, forms_of(task).words
   local a, b = args.text or fields[1] or "text", args.pair or fields[2] or args.pairs
   local function of_text(row)
     local bad = utf8.malformed(row.text)
@@ -57,29 +76,25 @@ local function reader(args, task)
       return row.text
     end
     local first, second = row.text:match "^([^\t]*)\t(.*)$"
-    return first or fail "expected two texts with a tab between them", second
+    return pair_of(task, first or fail "expected two texts with a tab between them", second)
   end
   local function of_json(row)
-    row.line = jsonl.read(row.text)
-    if not b then
-      return task == "ner" and row.line:texts(a) or row.line:text(a)
+    local line = jsonl.read(row.text)
+    row.line = line
+    if b then
+      return pair_of(task, line:text(a), task.pair_list and line:texts(b) or line:text(b))
+    elseif not words then
+      return line:text(a)
     end
-    return row.line:text(a), task == "rerank" and row.line:texts(b) or row.line:text(b)
+    local found = line:texts(a)
+    return type(found) == "table" and { words = found } or found
   end
   local read = args.lines and of_text or of_json
   return function(row)
     if row.failure then
       fail("%s", row.failure)
     end
-    local first, second = read(row)
-    if task == "qa" then
-      return { question = first, context = second }
-    elseif task == "rerank" then
-      return { query = first, documents = type(second) == "table" and second or { second } }
-    elseif task == "ner" and type(first) == "table" then
-      return { words = first }
-    end
-    return second and { first, second } or first
+    return read(row)
   end
 end
 
@@ -87,23 +102,27 @@ end
 
 local WRITERS = { list = vectors.list, npy = vectors.bytes, base64 = function(v) return json.quote(vectors.base64(v)) end }
 
--- A function of an answer that returns it as JSON; as bytes for .npy. What its score was made of is left out.
-local function writer(args, task)
-  if task == "embed" then
+-- What is written of an answer if the task does not say it: all but the logits that its score was made of.
+local function without_logits(answer)
+  if type(answer) == "table" then
+    answer.logits, answer.value = nil, nil
+  end
+  return answer
+end
+
+-- A function of an answer that returns it as JSON; as bytes for .npy. written: the task's options about what is written.
+local function writer(args, task, written)
+  if task.vectors then
     local write = WRITERS[args.vectors]
     return function(vector)
       local text = write(vector)
       vector:release()
       return text
     end
-  elseif task == "classify" and not (args.scores or args.given.top_k or args.given.threshold) then
-    return function(answer)
-      return json.line { label = answer.label, score = answer.score }
-    end
   end
+  local result = task.result or without_logits
   return function(answer)
-    answer.logits, answer.value = nil, nil
-    return json.line(answer)
+    return json.line(result(answer, written))
   end
 end
 
@@ -180,14 +199,14 @@ local function stream(args, model, task, options, state)
     return text and { text = text, number = number, failure = failure }
   end
   return model:stream(rows, {
-    task = task, field = reader(args, task), window = args.window, options = options,
+    task = task.name, field = reader(args, task), window = args.window, options = options,
     ready = function() return state.lines:ready() end,
   })
 end
 
 -- Runs until the input ends or a signal comes. Returns the tally.
-local function run(args, task, answers, out)
-  local write, record, tally = writer(args, task), recorder(args), new_tally(args, out)
+local function run(args, write, answers, out)
+  local record, tally = recorder(args), new_tally(args, out)
   local nothing = out.width and NAN:rep(out.width)
   for row, answer, failure, dropped in answers do
     if failure and out.width then -- its row says only that there is none
@@ -249,12 +268,10 @@ local function main(args)
   local fd = open_input(args)
   check_output(args, fd)
   local model = open(args)
-  local task = args.task or model.task
-  arguments.check_task(args, task)
-  local options, width = arguments.options(args, task), nil
-  if args.vectors == "npy" then
-    width = model:embed({}, options).shape[2]
-  end
+  local task = perigee.tasks.get(args.task or model.task)
+  arguments.check_task(args, task.name)
+  local options, written = arguments.options(args, task.name)
+  local width = args.vectors == "npy" and task.run(model, {}, options).shape[2] or nil
   local state = {}
   local answers = stream(args, model, task, options, state)
   local out = sink {
@@ -267,7 +284,7 @@ local function main(args)
   local lines = source(fd, args.max_bytes)
   state.out, state.lines, state.say = out, lines, sayer(args, lines, out, system.size(fd))
   lines:skip(out.done)
-  local tally = run(args, task, answers, out)
+  local tally = run(args, writer(args, task, written), answers, out)
   state.say(true)
   if system.signal() then
     return

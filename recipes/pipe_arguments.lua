@@ -2,21 +2,41 @@
 local common = require "common"
 local loading = require "loading"
 local task_options = require "task_options"
-local tasks = require "perigee.tasks"
+local inputs = require "perigee.run.inputs"
+local perigee = require "perigee"
 local fail = common.fail
 
 local arguments = {}
 
---- Fields of a line that hold a task's input, unless others are named; two for tasks of two texts.
-arguments.FIELDS = { qa = { "question", "context" }, rerank = { "query", "documents" } }
-
 --- Lines after which a share of failures means something.
 arguments.JUDGED = 256
 
---- The options of each task, as perigee.options describes them.
-arguments.OPTIONS = {}
-for name, task in pairs(tasks) do
-  arguments.OPTIONS[name] = task.options
+-- A field of all tasks' declarations: { NAME = value }. field: "options" or "written"; a task without it has none.
+local function by_task(field)
+  local values = {}
+  for name, task in pairs(perigee.tasks.all()) do
+    values[name] = task[field] or {}
+  end
+  return values
+end
+
+-- The names of the tasks for which f(declaration) is true, in order.
+local function tasks_that(f)
+  local names = {}
+  for _, name in ipairs(perigee.tasks.names()) do
+    names[#names + 1] = f(perigee.tasks.get(name)) and name or nil
+  end
+  return names
+end
+
+-- For the help: which fields of a line hold the texts, by task. which: 1 or 2.
+local function said_of_field(which, default)
+  local parts = { default }
+  for _, name in ipairs(tasks_that(function(task) return task.pair end)) do
+    local task = perigee.tasks.get(name)
+    parts[#parts + 1] = ("of %s %s%s"):format(name, task.pair[which], which == 2 and task.pair_list and " (a list)" or "")
+  end
+  return table.concat(parts, "; ", 1, 1) .. (#parts > 1 and "; " .. table.concat(parts, ", ", 2) or "")
 end
 
 local ON_ERRORS = ("Share of lines, 0 to 1, that may have no answer; with more it ends with status 1, once there are %d lines or "
@@ -24,13 +44,15 @@ local ON_ERRORS = ("Share of lines, 0 to 1, that may have no answer; with more i
   :format(arguments.JUDGED, arguments.JUDGED)
 
 local function from_command_line()
+  local of_two_texts = table.concat(tasks_that(function(task) return task.pair end), " and ")
+  local of_vectors = table.concat(tasks_that(function(task) return task.vectors end), ", ")
   return common.arguments {
     name = "pipe", description = "Answers each line of the input with a line of output, in order.",
     epilog = "Status: 0 if the lines were answered, with an answer or with an error; 1 if something failed, or too many lines "
       .. "have no answer; 130 or 143 after Ctrl-C or SIGTERM, which end it with a whole line (a second one ends it at once).",
     model = "Artifact, or folder of a Hugging Face checkpoint", said = "the demo's checkpoint",
     options = common.join({
-      { "task", { "choice", tasks, help = "What to do with each line", said = "what the checkpoint is for" } },
+      { "task", { "choice", perigee.tasks.all(), help = "What to do with each line", said = "what the checkpoint is for" } },
       { "input", { "text", argname = "file", help = "File to read", said = "standard input" } },
       { "output", {
         "text", argname = "file", help = "File to write: it is FILE.part until it is whole", said = "standard output",
@@ -39,23 +61,29 @@ local function from_command_line()
         "flag", help = "Continue an interrupted run (same input and options). Does nothing if the file of --output exists",
       } },
       { "lines", { "flag", help = "Lines are texts, not JSON" } },
-      { "pairs", { "flag", help = "With --lines: a line is two texts with a tab between, as it always is for qa and rerank" } },
+      { "pairs", {
+        "flag", help = "With --lines: a line is two texts with a tab between, as it always is for " .. of_two_texts,
+      } },
       { "text", {
-        "text", argname = "field", help = "Field that holds the text", said = "text; of qa question, of rerank query",
+        "text", argname = "field", help = "Field that holds the text", said = said_of_field(1, "text"),
       } },
       { "pair", {
         "text", argname = "field", help = "Field that holds a second text",
-        said = "none; of qa context, of rerank documents (a list)",
+        said = said_of_field(2, "none"),
       } },
       { "keep", {
         "text", argname = "field", list = true, default = {}, said = "none", help = "Fields to write as they came, or all",
       } },
       { "as", { "text", argname = "field", default = "result", help = "Field to write the answer to" } },
       { "vectors", {
-        "choice", { list = true, base64 = true, npy = true }, default = "list", help = "With embed: how to write vectors",
+        "choice", { list = true, base64 = true, npy = true }, default = "list",
+        help = ("With %s: how to write vectors"):format(of_vectors),
       } },
-      { "scores", { "flag", help = "With classify: the scores of all labels" } },
-    }, task_options.described(arguments.OPTIONS), {
+      { "require", {
+        "text", argname = "file", list = true, path = true, said = "none",
+        help = "Lua file to run first. It can register tasks and models",
+      } },
+    }, task_options.described(by_task "written"), task_options.described(by_task "options"), {
       { "max_errors", { "number", 0, 1, argname = "share", help = ON_ERRORS } },
       { "max_bytes", { "integer", 1, 2 ^ 31, default = 2 ^ 24, help = "Most bytes of a line" } },
       { "window", { "integer", 1, default = 256, help = "Most lines that are read before they are answered" } },
@@ -86,8 +114,6 @@ local function check_together(args)
     fail "--vectors npy needs a file: expected --output"
   elseif args.progress and args.quiet then
     fail "--progress and --quiet exclude each other: expected one of them"
-  elseif args.scores and (args.given.top_k or args.given.threshold) then
-    fail "--scores is of answers of one label; --top-k and --threshold give several, with their scores"
   end
   if args.vectors == "npy" then
     common.refuse(args, { "keep", "as" }, "with --vectors npy, a file that has vectors alone")
@@ -111,30 +137,43 @@ local function check_fields(args)
   end
 end
 
---- An error if an option was given that the task does not have.
-function arguments.check_task(args, task)
-  if task ~= "embed" then
-    common.refuse(args, { "vectors" }, ("with the task %s, only with embed"):format(task))
-  end
-  if task ~= "classify" then
-    common.refuse(args, { "scores" }, ("with the task %s, only with classify"):format(task))
-  end
-  if not arguments.FIELDS[task] and not table.concat(tasks[task].forms, " "):find "pair" then
-    common.refuse(args, { "pair", "pairs" }, ("with the task %s, which takes one text"):format(task))
-  end
-  if task == "zeroshot" and not args.given.labels then
-    fail "--task zeroshot chooses among labels: expected --labels a,b"
+-- An error if an option was given that `written`, options that change what is written, excludes: { NAME = { unless = { ... } } }.
+local function check_written(args, written)
+  for name, entry in pairs(written or {}) do
+    for _, other in ipairs(args.given[name] and entry.unless or {}) do
+      if args.given[other] then
+        common.refuse(args, { name }, "with " .. common.flag(other))
+      end
+    end
   end
 end
 
---- The options of the task that were given, nil if there are none.
-function arguments.options(args, task)
-  local read = task_options.read(args, task, arguments.OPTIONS)
-  local windows = (read and read.long or task == "qa" and "windows") == "windows"
-  if not windows then
+--- Raises an error if an option was given that the task `name` does not have, or if one is missing that it needs.
+function arguments.check_task(args, name)
+  local task = perigee.tasks.get(name)
+  if not task.vectors then
+    common.refuse(args, { "vectors" }, ("with the task %s, only with %s"):format(name,
+      table.concat(tasks_that(function(other) return other.vectors end), ", ")))
+  end
+  task_options.read(args, name, by_task "written")
+  check_written(args, task.written)
+  if not task.pair and not table.concat(task.forms, " "):find "pair" then
+    common.refuse(args, { "pair", "pairs" }, ("with the task %s, which takes one text"):format(name))
+  end
+  for option, entry in pairs(task.options) do
+    if entry.required and not args.given[option] then
+      fail("--task %s needs %s: expected %s", name, common.flag(option), entry.required)
+    end
+  end
+end
+
+--- The options of the task that were given, nil if there are none; and those that change what is written, a table.
+function arguments.options(args, name)
+  local read = task_options.read(args, name, by_task "options")
+  if (read and read.long or inputs.default_long(perigee.tasks.get(name).forms)) ~= "windows" then
     common.refuse(args, { "stride" }, "without --long windows: it is what two windows have in common")
   end
-  return read
+  return read, task_options.read(args, name, by_task "written") or {}
 end
 
 --- An error if an option was given that has no effect on the model at `path`.
@@ -149,8 +188,23 @@ function arguments.check_model(args, path)
   end
 end
 
+-- Runs the files of --require, because what they register is in the help and among the values of --task.
+local function run_required()
+  for i = 1, #arg do
+    local file = arg[i]:match "^%-%-require=(.*)$" or arg[i] == "--require" and arg[i + 1]
+    if file then
+      local chunk, why = loadfile(file)
+      if not chunk then
+        fail("--require: %s", why)
+      end
+      chunk()
+    end
+  end
+end
+
 --- The arguments, checked as far as they can be without a model.
 function arguments.read()
+  run_required()
   local args = from_command_line()
   check_together(args)
   check_fields(args)

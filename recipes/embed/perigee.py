@@ -7,8 +7,8 @@
     model.qa({"question": "Who?", "context": "She did."})
     model.rerank("a query", ["a document", "another"], top_k=1)
 
-Methods take what the Lua methods of the same names take (lua/README.md), one input or a list (or NumPy array), and options as
-keywords; one that is None is not given. What Lua refuses is a perigee.Error. model.truncated() tells which inputs of this
+Each task is a method (`dir(model)` lists them). Methods take what the Lua methods of the same names take (lua/README.md), one
+input or a list (or NumPy array), and options as keywords; one that is None is not given. What Lua refuses is a perigee.Error. model.truncated() tells which inputs of this
 thread's last call were cut.
 
 Threads: a model is a Lua state with a lock. Calls of several threads to one model take turns, without the GIL: one call already
@@ -97,6 +97,13 @@ end
 local OTHERS = {
   task = function(m) return m.model.task end,
   repr = tostring,
+  tasks = function()
+    local docs = {}
+    for name, task in pairs(perigee.tasks.all()) do
+      docs[name] = task.doc or ""
+    end
+    return docs
+  end,
   save = function(m, path, options) return m:save(path_of(path), options) end,
   explain = function(m)
     local report = m:explain()
@@ -146,6 +153,7 @@ def _luajit() -> ctypes.CDLL:
 
 _lua = _luajit()
 _free: Any = None  # pgee_tensor_free, once the library is loaded
+_tasks: dict[str, str] = {}  # what each task answers, by name, once Lua's modules are loaded
 _models: weakref.WeakSet[Model] = weakref.WeakSet()
 _making = threading.Lock()
 
@@ -240,6 +248,8 @@ class Model:
         path = self._text(-1)
         _lua.lua_settop(state, -2)
         self._call = _lua.luaL_ref(state, _REGISTRY)
+        if not _tasks:
+            _tasks.update(self._run("tasks"))
         if not _free:
             _free = ctypes.CDLL(os.fsdecode(path)).pgee_tensor_free
             _free.restype, _free.argtypes = None, [ctypes.c_void_p]
@@ -280,33 +290,19 @@ class Model:
             return said.get("answer")
         return numpy.asarray(_Vectors(handle, data, said["shape"])) if data else numpy.empty(said["shape"], numpy.float32)
 
-    def embed(self, inputs: Inputs, **options: Any) -> numpy.ndarray:
-        """Vectors of texts, float32 (n, H); of one text (H,). The array is the engine's memory."""
-        return self._run("embed", inputs, **options)
+    def __getattr__(self, name: str) -> Any:
+        """The task of that name as a method: model.embed, model.classify and so on, as Lua's models have them."""
+        if name not in _tasks:
+            raise AttributeError(f"a model has no {name!r}; its tasks are {', '.join(sorted(_tasks))}")
 
-    def classify(self, inputs: Inputs, **options: Any) -> Any:
-        """For each text or pair of texts {"label", "score", "scores": by label}; a list of them for a list of inputs."""
-        return self._run("classify", inputs, **options)
+        def method(*given: Any, **options: Any) -> Any:
+            return self._run(name, *given, **options)
 
-    def zeroshot(self, texts: Inputs, **options: Any) -> Any:
-        """For each text {"labels", "scores"}, best first. labels=[...] names the labels."""
-        return self._run("zeroshot", texts, **options)
+        method.__name__, method.__doc__ = name, _tasks[name]
+        return method
 
-    def rerank(self, query: str, documents: Sequence[str], **options: Any) -> list[dict]:
-        """The documents as {"index": from 1, "score", "text"}, best first. best=n: the n best alone."""
-        return self._run("rerank", query, documents, **options)
-
-    def qa(self, questions: Inputs, **options: Any) -> Any:
-        """For each {"question", "context"} the answer {"answer", "score", ...}. best=n: a list of the n best answers."""
-        return self._run("qa", questions, **options)
-
-    def ner(self, texts: Inputs, **options: Any) -> Any:
-        """For each text a list of its entities {"label", "score", "text", ...}; for words that are given, one tag each."""
-        return self._run("ner", texts, **options)
-
-    def fill_mask(self, texts: Inputs, **options: Any) -> Any:
-        """For each text, for each mask in it, a list of the pieces that fit best."""
-        return self._run("fill_mask", texts, **options)
+    def __dir__(self) -> Iterable[str]:
+        return [*super().__dir__(), *_tasks]
 
     def truncated(self) -> list[dict]:
         """Of this thread's last call: [{"input": from 1, "dropped": tokens}, ...]."""

@@ -258,7 +258,11 @@ end
 
 -- Methods of this name in modules that are loaded: { "lua/perigee/x.lua" = text }.
 local function anywhere(name)
-  local found = {}
+  local found, task = {}, tasks.get(name)
+  if task then
+    local path, line = where(task.own_method)
+    found[1] = ("%s\n\n%s:%d"):format(docs.of_function(task.own_method) or task.doc, names.path(path), line)
+  end
   for module in pairs(package.loaded) do
     local path = module:find "^perigee%." and not module:find "^perigee%.repl" and find.path(module)
     local lines = path and lines_of(path) or {}

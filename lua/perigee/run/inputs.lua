@@ -297,10 +297,16 @@ function inputs.options(own)
   return own
 end
 
+--- What happens to a long input if the user does not say it, by the forms that a task takes: "windows" if the first one is
+-- "question", else "truncate".
+function inputs.default_long(forms)
+  return forms and forms[1] == "question" and "windows" or "truncate"
+end
+
 --- Adds the user's options for long texts to `how`, the options of a batch (run/batch.lua), and returns it. If `stride` is
 -- given but texts are not cut into windows, that is an error.
 function inputs.how(read, how, task)
-  local long = read.long or how.forms and how.forms[1] == "question" and "windows" or "truncate"
+  local long = read.long or inputs.default_long(how.forms)
   if read.stride and long ~= "windows" then
     error(('%s: stride is what two windows have in common, but long is "%s"; give long = "windows", or leave stride out'):format(
       task, long), 0)
