@@ -55,10 +55,10 @@ local function arguments()
     options = common.join({
       { "activations", {
         "choice", { f32 = true, static = true, dynamic = true }, list = true, default = { "f32", "static", "dynamic" },
-        help = "Models to compare; the first is the one that others are compared with",
+        help = "Models to compare. The others are compared with the first one",
       } },
     }, common.CALIBRATING, { "alpha", "skip", "range", { "settings", { "table", help = "More settings, as a Lua table" } } },
-    common.LABELLED, { { "limit", { "integer", 1, help = "Take so many items", said = "all" } } },
+    common.LABELLED, { { "limit", { "integer", 1, help = "Max items of the set", said = "all" } } },
     task_options.described(jobs.options()), {
       { "resamples", { "integer", 0, 1e6, default = 1000, help = "Samples of the bootstrap; 0: no intervals" } },
       { "seed", { "integer", -2 ^ 31, 2 ^ 32 - 1, default = 1, help = "Of the bootstrap" } },
@@ -68,7 +68,7 @@ local function arguments()
   return args
 end
 
--- Refuses options without effect.
+-- Raises an error if an option was given that has no effect.
 local function check_arguments(args)
   local artifact = not loading.is_folder(args.model)
   local int8 = not artifact and (#args.activations > 1 or args.activations[1] ~= "f32")
@@ -94,7 +94,7 @@ end
 
 ---- Models ------------------------------------------------------------------------------------------------------------
 
--- Inputs to calibrate on, evenly over the files, and what they are in words.
+-- The inputs to calibrate on, evenly spaced over the files, and a text that says how many of which files they are.
 local function calibration(model, set, args)
   local from, single = loading.calibration(args), model.task == "embed"
   local chosen, counts = evaluate.sample(from, args.samples, set, single), evaluate.candidates(from, set, single)
@@ -104,13 +104,13 @@ end
 
 local NAMES = { f32 = "FP32", static = "INT8 static", dynamic = "INT8 dynamic" }
 
--- The models to compare, { name, model } each, and what was calibrated on.
+-- The models to compare, { name, model } each, and the text that says what they were calibrated on.
 local function models_of(set, args, how)
   if not loading.is_folder(args.model) then
     return { { "artifact", (perigee.open(args.model)) } }
   end
   local model = loading.load(args.model, args)
-  evaluate.check(model, set, how) -- before anything takes long
+  evaluate.check(model, set, how) -- finds errors before calibration, which takes long
   local list, stats, said = {}, nil, nil
   for i, mode in ipairs(args.activations) do
     local q = model

@@ -1,12 +1,12 @@
 #!/usr/bin/env luajit
---- Texts in, answers out, a line each, in order: a filter for pipelines and batches of any size.
+--- Answers each line of the input with a line of output, in order: a filter for pipelines and for batches of any size.
 --
 --   luajit recipes/pipe.lua MODEL --task classify --keep id < texts.jsonl > answers.jsonl
 --   luajit recipes/pipe.lua MODEL --task embed --vectors npy --input texts.jsonl --output vectors.npy --resume
 --   zcat dump.gz | luajit recipes/pipe.lua MODEL --lines | head                    (--help says all)
 --
--- A line of the input is a JSON object, or a text with --lines. A line of the output is { kept fields, "result": answer }, or {
--- kept fields, "line": its number, "error": what was wrong }.
+-- A line of the input is a JSON object, or with --lines a text. A line of the output is { kept fields, "result": answer }, or, if
+-- the line could not be answered, { kept fields, "line": its number, "error": why }.
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 local common = require "common"
@@ -102,7 +102,7 @@ end
 
 local WRITERS = { list = vectors.list, npy = vectors.bytes, base64 = function(v) return json.quote(vectors.base64(v)) end }
 
--- What is written of an answer if the task does not say it: all but the logits that its score was made of.
+-- The default of a declaration's `result`: the answer without logits.
 local function without_logits(answer)
   if type(answer) == "table" then
     answer.logits, answer.value = nil, nil
@@ -110,7 +110,8 @@ local function without_logits(answer)
   return answer
 end
 
--- A function of an answer that returns it as JSON; as bytes for .npy. written: the task's options about what is written.
+-- A function of an answer that returns its JSON; for .npy its bytes. written: the values of the options that task.written
+-- describes.
 local function writer(args, task, written)
   if task.vectors then
     local write = WRITERS[args.vectors]
@@ -126,7 +127,7 @@ local function writer(args, task, written)
   end
 end
 
--- A function of a row, its answer as JSON, what was wrong, and tokens dropped, that returns the record.
+-- A function that makes a line of output: (row, its answer as JSON, the failure or nil, tokens that were cut off or nil).
 local function recorder(args)
   local result, taken = json.quote(args.as) .. ":", { [args.as] = true, line = true, error = true, truncated = true }
   return function(row, answer, failure, dropped)
@@ -151,12 +152,12 @@ local function is_failure(line)
   return line:find('"error":"', 1, true) ~= nil and line:gsub("\\.", ""):find '[{,]"line":%d+,"error":"[^"]*"}\n$' ~= nil
 end
 
--- Counts answers, from what the output has already.
+-- Makes the counts of lines with and without an answer. They begin with those that the output has already (--resume).
 local function new_tally(args, out)
   return { share = args.max_errors, lines = out.done, failures = out.failures, row = out.row, own = 0 }
 end
 
--- An error if there are too many lines without an answer. over: whether the input has ended.
+-- Raises an error if too many lines have no answer. over: whether the input has ended.
 local function judge(tally, over)
   local said
   if tally.share then
@@ -174,7 +175,7 @@ local function judge(tally, over)
   end
 end
 
--- Takes a row's failure, or nil if it has an answer.
+-- Counts a row. failure: why it has no answer; nil if it has one.
 local function count(tally, row, failure)
   tally.lines = tally.lines + 1
   if not failure then
@@ -193,7 +194,7 @@ local NAN = "\0\0\192\127"
 -- state: lines, out and say, which are set once the output is open.
 local function stream(args, model, task, options, state)
   local function rows()
-    state.out:flush() -- nobody waits for what is done
+    state.out:flush() -- a consumer gets the answers so far before this process waits for input
     state.say()
     local text, number, failure = state.lines:line()
     return text and { text = text, number = number, failure = failure }
@@ -204,12 +205,12 @@ local function stream(args, model, task, options, state)
   })
 end
 
--- Runs until the input ends or a signal comes. Returns the tally.
+-- Runs until the input ends or a signal comes. Returns the counts.
 local function run(args, write, answers, out)
   local record, tally = recorder(args), new_tally(args, out)
   local nothing = out.width and NAN:rep(out.width)
   for row, answer, failure, dropped in answers do
-    if failure and out.width then -- its row says only that there is none
+    if failure and out.width then -- the row in the .npy file is NaN and cannot say why
       io.stderr:write(("pipe: line %d: %s\n"):format(row.number, failure))
     end
     local text = answer and write(answer)

@@ -1,4 +1,4 @@
---- The arguments of pipe.lua: which there are, and which go together.
+--- The arguments of pipe.lua: their descriptions, and the checks of which ones go together.
 local common = require "common"
 local loading = require "loading"
 local task_options = require "task_options"
@@ -8,7 +8,7 @@ local fail = common.fail
 
 local arguments = {}
 
---- Lines after which a share of failures means something.
+--- How many lines are needed before the share of lines without an answer is judged.
 arguments.JUDGED = 256
 
 -- A field of all tasks' declarations: { NAME = value }. field: "options" or "written"; a task without it has none.
@@ -85,8 +85,8 @@ local function from_command_line()
       } },
     }, task_options.described(by_task "written"), task_options.described(by_task "options"), {
       { "max_errors", { "number", 0, 1, argname = "share", help = ON_ERRORS } },
-      { "max_bytes", { "integer", 1, 2 ^ 31, default = 2 ^ 24, help = "Most bytes of a line" } },
-      { "window", { "integer", 1, default = 256, help = "Most lines that are read before they are answered" } },
+      { "max_bytes", { "integer", 1, 2 ^ 31, default = 2 ^ 24, help = "Max bytes of a line" } },
+      { "window", { "integer", 1, default = 256, help = "Max lines that are read before they are answered" } },
       { "activations", {
         "choice", { dynamic = true, static = true, f32 = true }, default = "dynamic",
         help = "Of a folder: where the scales of activations come from; f32: not quantized",
@@ -98,28 +98,28 @@ local function from_command_line()
       "calibration_text", "calibration_pair", "calibration_part", "calibration_as", "samples",
     }, common.LOADING, {
       "threads",
-      { "progress", { "flag", help = "Say on standard error how far it is. The default if that is a terminal" } },
-      { "quiet", { "flag", help = "Say nothing on standard error but errors" } },
+      { "progress", { "flag", help = "Print progress on standard error. The default if that is a terminal" } },
+      { "quiet", { "flag", help = "Print only errors on standard error" } },
     }),
   }
 end
 
-local WRITTEN = { line = true, error = true, truncated = true } -- besides the answer
+local WRITTEN = { line = true, error = true, truncated = true } -- fields of the output besides the answer and the kept fields
 
--- Options of which one excludes the other.
+-- Raises an error if two options exclude each other.
 local function check_together(args)
   if args.resume and not args.output then
-    fail "--resume goes on with a file: expected --output"
+    fail "--resume continues a file: expected --output"
   elseif args.vectors == "npy" and not args.output then
     fail "--vectors npy needs a file: expected --output"
   elseif args.progress and args.quiet then
     fail "--progress and --quiet exclude each other: expected one of them"
   end
   if args.vectors == "npy" then
-    common.refuse(args, { "keep", "as" }, "with --vectors npy, a file that has vectors alone")
+    common.refuse(args, { "keep", "as" }, "with --vectors npy: the file has only vectors")
   end
   if args.lines then
-    common.refuse(args, { "keep", "text", "pair" }, "with --lines: it names fields of JSON, and a line that is a text has none")
+    common.refuse(args, { "keep", "text", "pair" }, "with --lines: it names fields of JSON objects, and the lines are texts")
   else
     common.refuse(args, { "pairs" }, "without --lines: --pair names the field of the second text")
   end
@@ -127,12 +127,12 @@ end
 
 local function check_fields(args)
   if WRITTEN[args.as] then
-    fail("--as is %s, which is written already", args.as)
+    fail("--as is %s, a field that pipe.lua writes itself; expected another name", args.as)
   end
   args.keep_all = args.keep[1] == "all" and #args.keep == 1
   for _, name in ipairs(args.keep) do
     if name == args.as or WRITTEN[name] then
-      fail("--keep %s: that field is written here; --as names the answer's", name)
+      fail("--keep %s: pipe.lua writes that field itself; --as gives the answer's field another name", name)
     end
   end
 end
@@ -171,16 +171,16 @@ end
 function arguments.options(args, name)
   local read = task_options.read(args, name, by_task "options")
   if (read and read.long or inputs.default_long(perigee.tasks.get(name).forms)) ~= "windows" then
-    common.refuse(args, { "stride" }, "without --long windows: it is what two windows have in common")
+    common.refuse(args, { "stride" }, "without --long windows: it is the number of tokens that two windows share")
   end
   return read, task_options.read(args, name, by_task "written") or {}
 end
 
---- An error if an option was given that has no effect on the model at `path`.
+--- Raises an error if an option was given that has no effect on the model at `path`.
 function arguments.check_model(args, path)
   if not loading.is_folder(path) then
     common.refuse(args, common.join({ "activations" }, common.CALIBRATING, common.LOADING),
-      "on an artifact, which is run as it was saved; it is for a checkpoint's folder")
+      "on an artifact, which runs as it was saved; it is for a checkpoint's folder")
   elseif args.activations == "f32" then
     common.refuse(args, common.CALIBRATING, "with --activations f32: nothing is quantized")
   elseif args.activations == "dynamic" and not args.calibration then
@@ -202,7 +202,7 @@ local function run_required()
   end
 end
 
---- The arguments, checked as far as they can be without a model.
+--- Reads the arguments and checks them as far as that is possible without a model.
 function arguments.read()
   run_required()
   local args = from_command_line()

@@ -1,12 +1,12 @@
---- The options of tasks on a command line: those that have a help text, under the same names (top_k is --top-k). The values
--- that an option accepts may depend on the task, so values are read once the task is known.
+--- The options of tasks on a command line: those that have a help text, with the same names (top_k is --top-k). The values are
+-- read once the task is known, because the values that an option accepts may depend on the task.
 local common = require "common"
 local options = require "perigee.options"
 
 local task_options = {}
 
--- The help text of an option, which names the tasks if they differ: "With embed: what ...; with rerank: what ...". Each text
--- appears once.
+-- The help text of an option. If the tasks have different texts, it names the tasks: "With embed: ...; with rerank: ...". count:
+-- how many tasks there are.
 local function help_of(known, count)
   local parts = {}
   for _, said in ipairs(known.helps) do
@@ -20,17 +20,15 @@ local function help_of(known, count)
   return states and text or ("%s. Default: %s"):format(text, tostring(default))
 end
 
--- Every option by its name: { entry, tasks = the tasks that have it, also = other names for it, helps = texts about it,
--- [text] = { tasks = those that say so } }, and the names in order.
+-- Returns every option by its name, { entry =, tasks = the tasks that have it, helps = the help texts, [text] = { tasks = the
+-- tasks whose help text this is } }, and the names in order.
 local function collected(by_task)
   local all = {}
   for _, task in ipairs(options.names(by_task)) do
     for name, entry in pairs(by_task[task]) do
-      local known = all[entry.same or name] or { tasks = {}, also = {}, helps = {} }
-      all[entry.same or name] = known
-      if entry.same then
-        known.also[name] = true
-      elseif entry.help then
+      local known = all[name] or { tasks = {}, helps = {} }
+      all[name] = known
+      if entry.help then
         known.entry = known.entry or entry
         if not known[entry.help] then
           known[entry.help] = { tasks = {} }
@@ -57,13 +55,13 @@ function task_options.described(by_task)
     local entry = known.entry
     list[i] = { name, {
       entry[1], entry[2], help = help_of(known, count), list = entry.list, argname = entry.argname, raw = true,
-      also = options.names(known.also),
     } }
   end
   return list
 end
 
---- The options of a task that the command line gives, nil if it gives none. One that the task does not have is an error.
+--- The options of a task that were given on the command line, nil if there are none. An option that the task does not have is an
+-- error.
 function task_options.read(args, task, by_task)
   local all, names = collected(by_task)
   local read = {}

@@ -1,4 +1,4 @@
---- Model: a checkpoint as an FP32 model that runs every task, and from which quantized ones are made.
+--- Model: a checkpoint as an FP32 model. It runs every task, and quantized models are made from it.
 local calibrate = require "perigee.quantize.calibrate"
 local checkpoint = require "perigee.checkpoint"
 local Config = require "perigee.checkpoint.config"
@@ -52,8 +52,8 @@ end
 
 local KNOWN = { max_tokens = true, budget = true, kernel = true, strict = true }
 
--- The most tokens of a text: what the checkpoint says, or max_tokens up to the positions. Second result: what is wrong with the
--- files that say it, which is an error when there is text.
+-- Max tokens of a text: the caller's max_tokens, else what the checkpoint's files say, but at most the positions. Second result:
+-- the error in these files, or nil. It is raised when the tokenizer is first needed.
 local function limit_of(c, positions, max_tokens)
   if max_tokens == nil then
     local ok, limit = pcall(c.limit, c)
@@ -90,7 +90,7 @@ local function budget_of(given)
   return given
 end
 
--- What multiplies in FP32: oneDNN if it is there.
+-- The kernel of FP32 products: the one that the caller names, else oneDNN if it can be used.
 local function kernel_of(given)
   if given ~= nil then
     options.choice(given, { native = true, onednn = true }, "load: kernel")
@@ -169,7 +169,7 @@ function Model:head(task)
   return definitions.head(self.definition, task, self)
 end
 
--- Makes the graph of a head unless it is there. title: of weights:check.
+-- Draws the graph of a head unless it was drawn before. title: the beginning of the error about missing weights (weights:check).
 local function draw(model, head, title)
   if not model.graphs[head] then
     local g = Graph.new()
@@ -186,7 +186,7 @@ local function draw(model, head, title)
   return model.graphs[head]
 end
 
--- Says that a checkpoint has no head for a task, and what it has.
+-- The message that a checkpoint has no head for a task. It lists the tasks for which there is a head.
 local function no_head(model, task)
   local has, named = {}, model.config.json.architectures
   for _, other in ipairs(tasks.with_heads()) do
@@ -197,7 +197,8 @@ local function no_head(model, task)
     model.config.model_type, table.concat(has, ", "), said)
 end
 
---- The graph of the encoder with one of the heads, fused and with its sites found. Missing weights are an error here.
+--- The graph of the encoder with a head, fused and with its sites found. Missing weights are an error here. head: "hidden",
+-- "layers" or the name of a task.
 function Model:graph(head)
   local foreign = self.graphs.hidden and head ~= tasks.head_of(self.task)
   return draw(self, head, foreign and function() return no_head(self, head) end or nil)
@@ -224,7 +225,7 @@ function Model:save(path, given)
   end })
 end
 
---- The checkpoint's tokenizer, made when text is first given.
+--- The checkpoint's tokenizer. It is made when text is first given.
 function Model:tokenizer()
   raise(options.method, self, "tokenizer")
   if not self.tokens_of then
@@ -236,7 +237,7 @@ function Model:tokenizer()
   return self.tokens_of
 end
 
---- For tasks: how hidden states become one vector (checkpoint/sentence.lua). An unsupported way is an error.
+--- For tasks: how hidden states become one vector (checkpoint/sentence.lua). A kind of pooling that is not supported is an error.
 function Model:pooling()
   self.pooled = self.pooled or self.checkpoint:pooling(self.config.hidden_size)
   return self.pooled
@@ -277,13 +278,13 @@ function Model:quantize(given)
   return q
 end
 
---- What runs each linear, as a table that prints itself.
+--- model:explain(): which kernel runs each linear, and at which precision: a table that prints itself.
 function Model:explain()
   raise(options.method, self, "explain")
   return report.explain(self)
 end
 
---- Frees what running in FP32 holds: packed weights, workspaces. They are made again when needed.
+--- model:release(): frees the packed weights and workspaces of FP32. They are made again when they are needed.
 function Model:release()
   raise(options.method, self, "release")
   self:release_runners()

@@ -120,19 +120,14 @@ local KINDS = {
 
 --- The options in `given` as a new table, checked by their descriptions.
 --   known   { name = { kind, ... } }. Kinds: "flag"; "text"; "texts"; "integer", min, max; "number", min, max; "choice", { name
---           = true }; "other". Fields of a description: default, the value if the caller gives none; same, the name of the
---           option that this name is an alias of; required, what is expected of an option that must be given; help, the text for
---           a command line
+--           = true }; "other". Fields of a description: default, the value if the caller gives none; required, what is
+--           expected of an option that must be given; help, the text for a command line
 --   what    what errors call the function: "classify"
 function M.read(given, known, what)
   local read = {}
   for name, value in pairs(M.check(given, known, what)) do
-    local same = known[name].same
-    if same and given[same] ~= nil then
-      error(("%s: %s and %s are two names of one option, expected one of them"):format(what, same, name))
-    end
-    local entry = known[same or name]
-    read[same or name] = KINDS[entry[1]](value, what .. ": " .. name, entry)
+    local entry = known[name]
+    read[name] = KINDS[entry[1]](value, what .. ": " .. name, entry)
   end
   for name, entry in pairs(known) do
     if read[name] == nil then

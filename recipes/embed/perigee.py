@@ -1,4 +1,4 @@
-"""Perigee from Python, by ctypes alone: nothing to compile, and NumPy's arrays are the engine's memory.
+"""Perigee from Python, by ctypes: there is nothing to compile, and NumPy's arrays are views of the engine's memory.
 
     import perigee                                          # this file; needs NumPy and LuaJIT's shared library
     model = perigee.open("model.int8.safetensors")          # or perigee.load("checkpoint folder", activations="dynamic")
@@ -7,14 +7,14 @@
     model.qa({"question": "Who?", "context": "She did."})
     model.rerank("a query", ["a document", "another"], top_k=1)
 
-Each task is a method (`dir(model)` lists them). Methods take what the Lua methods of the same names take (lua/README.md), one
-input or a list (or NumPy array), and options as keywords; one that is None is not given. What Lua refuses is a perigee.Error. model.truncated() tells which inputs of this
-thread's last call were cut.
+Each task is a method (`dir(model)` lists them). Methods take what the Lua methods of the same names take (lua/README.md): one
+input or a list (or a NumPy array), and options as keywords; an option that is None counts as not given. An error in Lua becomes a
+perigee.Error. model.truncated() lists the inputs of this thread's last call that were cut.
 
-Threads: a model is a Lua state with a lock. Calls of several threads to one model take turns, without the GIL: one call already
-uses all cores. Models that are opened from one file share its pages, so a model for each thread costs little.
-Processes: fork waits until no call is at work, so that a model is whole in the child and can be used there; the engine starts its
-threads anew. A pickled model is opened again from its path, so multiprocessing's "spawn" and Spark work, too.
+Threads: a model is a Lua state with a lock. Calls of several threads to one model run one after another, without the GIL; one call
+already uses all cores. Models that are opened from one file share its pages, so that a model for each thread costs little memory.
+Processes: fork waits until no call is running, so that a model can be used in the child; the engine starts new threads there. A
+pickled model is opened again from its path, so that multiprocessing's "spawn" and Spark work, too.
 """
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Input = Union[str, Sequence[Any], dict, numpy.ndarray]
 Inputs = Union[Input, Sequence[Input]]
 
-# The chunk that runs in each Lua state. It is called with HOME and a description of the model, and returns a function that
-# calls a method. Texts come and go as addresses and lengths, so that nothing outside protected mode can run out of memory.
+# The chunk that runs in each Lua state. It is called with HOME and a description of the model. It returns a function that calls a
+# method of the model. Texts are passed as addresses and lengths: lua_pushlstring outside of a protected call could run out of
+# memory, which would abort the process.
 SCRIPT = b"""
 local here, at, bytes = ...
 local ffi = require "ffi"
@@ -83,7 +84,7 @@ local function made(how)
 end
 
 local model = made(json.decode(bytes))
-local last -- the text that was returned last stays until the next call
+local last -- keeps the text that was returned last until the next call
 
 -- A view of a tensor that Python owns: its handle and data, as numbers.
 local out = ffi.new "pgee_tensor *[1]"
@@ -130,7 +131,7 @@ _REGISTRY = -10000
 
 
 class Error(Exception):
-    """What Perigee says is wrong."""
+    """An error of Perigee; its text says what was wrong."""
 
 
 def _luajit() -> ctypes.CDLL:
@@ -159,7 +160,7 @@ _making = threading.Lock()
 
 
 class Explanation(dict):
-    """What runs each linear of a model; `print` shows it as a table.
+    """Which kernel runs each linear of a model; `print` shows it as a table.
 
     "rows": a dict for each matrix product, with name, linears, N, K, precision, kernel, bytes and, in INT8, alpha, scale, zero,
     mode and sqnr (dB; where it is known). "attention": a dict for each layer, with name, heads, D, precision. "notes": texts.
@@ -174,7 +175,7 @@ class Explanation(dict):
 
 
 class _Vectors:
-    """The memory of a tensor, for as long as an array looks at it."""
+    """Owns the memory of a tensor as long as an array is a view of it."""
 
     def __init__(self, handle: int, data: int, shape: Sequence[int]) -> None:
         self.handle, self.free = ctypes.c_void_p(handle), _free
@@ -185,14 +186,14 @@ class _Vectors:
 
 
 def _plain(value: Any) -> Any:
-    """Of what json does not know: NumPy's arrays and numbers."""
+    """Converts NumPy's arrays and numbers, which json cannot write, to lists and numbers."""
     if isinstance(value, (numpy.ndarray, numpy.generic)):
         return value.tolist()
     raise TypeError("expected texts, numbers, lists, dicts or NumPy arrays of these, not " + type(value).__name__)
 
 
 def _check(value: Any, where: str) -> None:
-    """Refuses what JSON would change in silence: None, and keys of dicts that are no texts."""
+    """Raises an error for values that JSON would change silently: None, and keys of dicts that are not texts."""
     if value is None:
         raise TypeError(f"{where} is None, expected a text, a number, a list, a dict or a NumPy array")
     if isinstance(value, numpy.ndarray) and value.dtype == object:
@@ -209,12 +210,12 @@ def _check(value: Any, where: str) -> None:
 
 
 def _given(options: dict) -> dict:
-    """The options that are given: None is not."""
+    """The options that are not None."""
     return {name: value for name, value in options.items() if value is not None}
 
 
 def _path(path: Path) -> str:
-    """From the root, as hexadecimal digits: a path may be no UTF-8."""
+    """The absolute path as hexadecimal digits, because a path need not be UTF-8."""
     return os.fsencode(os.path.abspath(path)).hex()
 
 
@@ -305,7 +306,7 @@ class Model:
         return [*super().__dir__(), *_tasks]
 
     def truncated(self) -> list[dict]:
-        """Of this thread's last call: [{"input": from 1, "dropped": tokens}, ...]."""
+        """The inputs of this thread's last call that were cut: [{"input": from 1, "dropped": tokens}, ...]."""
         return getattr(self._local, "truncated", [])
 
     @property
@@ -314,11 +315,11 @@ class Model:
         return self._run("task")
 
     def explain(self) -> Explanation:
-        """What runs each linear: precision, kernel, alpha, scale, SQNR."""
+        """Which kernel runs each linear, with precision, alpha, scale and SQNR."""
         return Explanation(**self._run("explain"))
 
     def save(self, path: Path, **options: Any) -> None:
-        """Writes an artifact, which perigee.open opens: the file is there whole or not at all."""
+        """Writes an artifact, which perigee.open opens. If writing fails, a file that was there before is unchanged."""
         self._run("save", _path(path), **options)
 
     def __repr__(self) -> str:
@@ -347,7 +348,7 @@ class Model:
 
 
 def open(path: Path) -> Model:  # the name that it has in Lua
-    """The model that an artifact holds, as save wrote it."""
+    """Opens an artifact, a model that save wrote to a file."""
     return Model({"artifact": _path(path)})
 
 

@@ -179,7 +179,7 @@ def cross():
             for best in (None, 2):
                 out = ranker.rank(query, TEXTS, top_k=best)
                 rows.append(({"query": query, "documents": TEXTS, "config": {k: config[k] for k in config if "sentence" in k or "sbert" in k}},
-                             {"best": best} if best else {}, [{"index": r["corpus_id"] + 1, "score": r["score"]} for r in out], "CrossEncoder.rank"))
+                             {"top_k": best} if best else {}, [{"index": r["corpus_id"] + 1, "score": r["score"]} for r in out], "CrossEncoder.rank"))
         shutil.rmtree(copy)
     for problem in (None, "regression", "single_label_classification"):
         model = AutoModelForSequenceClassification.from_pretrained(folder, problem_type=problem, dtype=torch.float32).eval()
@@ -189,7 +189,7 @@ def cross():
     write(folder, rows)
 
 
-def answer_question(model, tok, question, context, best, tokens, stride, longest, no_answer, whole_words):
+def answer_question(model, tok, question, context, top_k, tokens, stride, longest, no_answer, whole_words):
     enc = tok(question, context, truncation="only_second", max_length=tokens, stride=stride, return_overflowing_tokens=True,
               return_offsets_mapping=True, padding=True)
     whole, (found, null) = tok([question], [context], truncation=False), ({}, None)
@@ -219,7 +219,7 @@ def answer_question(model, tok, question, context, best, tokens, stride, longest
     answers = [{"score": v, "start": k[0], "end": k[1], "answer": context[k[0]:k[1]]} for k, v in found.items()]
     if no_answer or not answers:
         answers.append({"score": null if context.strip() else 0.0, "start": 0, "end": 0, "answer": ""})
-    return sorted(answers, key=lambda a: -a["score"])[:best]
+    return sorted(answers, key=lambda a: -a["score"])[:top_k]
 
 
 def qa(made=None):
@@ -227,9 +227,9 @@ def qa(made=None):
     rows = []
     for question in ("how many people?", "what?"):
         for context in TEXTS:
-            for options in ({}, {"best": 3}, {"best": 4, "no_answer": True}, {"tokens": 34 if made else 20, "stride": 6, "best": 3}, {"longest": 2, "best": 2},
-                            {"whole_words": True, "best": 3, "tokens": 36 if made else 24, "stride": 5}):
-                o = {"best": 1, "tokens": LIMIT, "stride": 10, "longest": 30, "no_answer": False, "whole_words": False, **options}
+            for options in ({}, {"top_k": 3}, {"top_k": 4, "no_answer": True}, {"tokens": 34 if made else 20, "stride": 6, "top_k": 3}, {"longest": 2, "top_k": 2},
+                            {"whole_words": True, "top_k": 3, "tokens": 36 if made else 24, "stride": 5}):
+                o = {"top_k": 1, "tokens": LIMIT, "stride": 10, "longest": 30, "no_answer": False, "whole_words": False, **options}
                 out = answer_question(model, tok, question, context, **o)
                 rows.append(({"question": question, "context": context}, {**options, "stride": o["stride"]}, out, "question answering, version 4"))
     write(folder, rows)
@@ -266,10 +266,10 @@ def mlm(made=None):
     filler, rows = pipeline("fill-mask", model=model, tokenizer=tok), []
     for text in ("how many [MASK] can see the water?", "un[MASK] things [MASK] people, day by [MASK].", "[MASK]", "Hötter 🙂 [MASK]!"):
         text = text.replace("[MASK]", tok.mask_token)
-        for options in ({}, {"best": 2}, {"best": 3, "targets": ["water", "people", "the", "day"]}):
+        for options in ({}, {"top_k": 2}, {"top_k": 3, "targets": ["water", "people", "the", "day"]}):
             if "targets" in options and made:
-                options = {"best": 3, "targets": [tok.convert_ids_to_tokens(i) for i in (20, 40, 60, 80)]}
-            out = filler(text, top_k=options.get("best", 5), **({"targets": options["targets"]} if "targets" in options else {}))
+                options = {"top_k": 3, "targets": [tok.convert_ids_to_tokens(i) for i in (20, 40, 60, 80)]}
+            out = filler(text, top_k=options.get("top_k", 5), **({"targets": options["targets"]} if "targets" in options else {}))
             rows.append((text, options, out if isinstance(out[0], list) else [out], "fill-mask"))
     write(folder, rows)
 

@@ -157,7 +157,7 @@ describe("qa", function()
   it("has the answers of the question-answering pipeline: windows, n-best, no answer, whole words, places", function()
     of_all("qa", nil, function(model, given, options, want, what)
       local got = model:qa(given, options)
-      got = (options.best or 1) == 1 and { got } or got
+      got = (options.top_k or 1) == 1 and { got } or got
       assert.are.equal(#want, #got, what)
       for k, one in ipairs(want) do
         near(one.score, got[k].score, what)
@@ -215,7 +215,7 @@ describe("fill_mask", function()
 
   it("puts a piece where its mask is: a word apart, a continuation to the word before", function()
     local model = perigee.load(path "mlm", { kernel = "native" })
-    local got = model:fill_mask("Look [MASK], [MASK]!", { best = 3, targets = { "water", "##ing", "day" } })
+    local got = model:fill_mask("Look [MASK], [MASK]!", { top_k = 3, targets = { "water", "##ing", "day" } })
     for m, before in ipairs { "Look", "Look [MASK]," } do
       for _, item in ipairs(got[m]) do
         local after = m == 1 and ", [MASK]!" or "!"

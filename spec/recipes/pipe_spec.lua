@@ -208,7 +208,7 @@ describe("pipe", function()
       { "ner", "ner", '"text":"one two three"', "one two three" },
       { "ner", "ner", '"text":["one","two"]', { words = { "one", "two" } } },
       { "cross", "rerank", '"query":"a","documents":["b","c d","e"]', { query = "a", documents = { "b", "c d", "e" } },
-        "--best 2", { best = 2 } },
+        "--top-k 2", { top_k = 2 } },
       { "nli", "zeroshot", '"text":"a text"', "a text", "--labels red,blue", { labels = { "red", "blue" } } },
       { "nli", "zeroshot", '"text":"a text"', "a text", "--labels ' red, dark blue ,'", { labels = { "red", "dark blue" } } },
       { "nli", "zeroshot", '"text":"a text"', "a text", "--labels 'red, blue' --labels green --top-k 1 --multi",
@@ -219,7 +219,7 @@ describe("pipe", function()
         { ignore_labels = { "PER", "LOC" }, threshold = 0.1, aggregation = "max" } },
       { "qa", "qa", '"question":"Who?","context":"Ö 🙂 it, he says."', { question = "Who?", context = "Ö 🙂 it, he says." },
         "--top-k 3 --no-answer --whole-words --by logits", { top_k = 3, no_answer = true, whole_words = true, by = "logits" } },
-      { "mlm", "fill_mask", '"text":"a [MASK] c"', "a [MASK] c", "--best 3", { best = 3 } },
+      { "mlm", "fill_mask", '"text":"a [MASK] c"', "a [MASK] c", "--top-k 3", { top_k = 3 } },
     } do
       local name, task, fields, input, words, options = unpack(case)
       local folder = "spec/golden/tasks/" .. name
@@ -441,7 +441,7 @@ describe("pipe", function()
     put("in", "{}\n")
     q:save(dir .. "/model")
     for words, why in pairs {
-      ["--resume"] = "--resume goes on with a file: expected --output",
+      ["--resume"] = "--resume continues a file: expected --output",
       ["--vectors npy"] = "--vectors npy needs a file: expected --output",
       ["--vectors npy --output v --keep id"] = "--keep has no effect with --vectors npy",
       ["--lines --keep id"] = "--keep has no effect with --lines", ["--lines --text a"] = "--text has no effect with --lines",
@@ -449,7 +449,7 @@ describe("pipe", function()
       ["--task qa --vectors npy --output v"] = "--vectors has no effect with the task qa, only with embed",
       ["--task qa --scores"] = "--scores has no effect with the task qa, only with classify",
       ["--progress --quiet"] = "--progress and --quiet exclude each other",
-      ["--keep id,result"] = "--keep result: that field is written here",
+      ["--keep id,result"] = "--keep result: pipe.lua writes that field itself",
       ["--task embed --top-k 2"] = "--top-k has no effect with the task embed, only with classify, fill_mask, qa,",
       ["--task embed --dimensions 0"] = "--dimensions is 0, expected an integer of at least 1",
       ["--task embed --long no"] = "--long is the string 'no', expected one of error, truncate, windows",
@@ -457,7 +457,7 @@ describe("pipe", function()
       ["--task zeroshot"] = "--task zeroshot needs --labels: expected a list of texts",
       ["--task sing"] = "--task is the string 'sing', expected one of classify, embed",
       ["--require nowhere.lua"] = "--require: cannot open nowhere.lua",
-      ["--as error"] = "--as is error, which is written already",
+      ["--as error"] = "--as is error, a field that pipe.lua writes itself",
       ["--window 0"] = "--window is 0, expected an integer of at least 1",
       ["--window x"] = "--window is the string 'x', expected an integer of at least 1",
       ["--max-errors 2"] = "--max-errors is 2, expected a number from 0 to 1", ["--windw 2"] = "unknown option '--windw'",

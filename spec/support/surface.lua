@@ -400,6 +400,9 @@ local function top(try, w)
   try("perigee.register_model", function()
     return { "mine", { check = bert.check, encoder = bert.encoder } }, { "check", "encoder", "classify", "prefix" }
   end)
+  try("perigee.register_task", function()
+    return { "mine", { run = function() end, forms = { "text" } } }, { "run", "forms", "options", "head", "architectures" }
+  end)
   try("lines()", function() return { perigee.lines, w.file } end)
   try("lines.path", function() return { perigee.lines(w.file) } end)
 end

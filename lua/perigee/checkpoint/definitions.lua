@@ -1,4 +1,4 @@
---- Definitions: which Lua describes the models of which config.json, by its model_type.
+--- Definitions: the registry of model definitions, by config.json's model_type.
 --
 --   local definitions = require "perigee.checkpoint.definitions"
 --   definitions.register("my-encoder", { check = ..., encoder = ... })     -- what perigee.register_model is
@@ -10,7 +10,8 @@
 --                                        layer's output
 --   classify, qa, ner, fill_mask         heads, each (g, config, weights, x): logits [B][labels], [T][2], [T][labels], [R][V].
 --                                        Any task that declares a head without `draw` (tasks/init.lua) has one of its name
---   prefix                               what the encoder is called inside a model with a head; default: the model_type
+--   prefix                               what the names of the encoder's tensors begin with in a model with a head, without the
+--                                        dot; default: the model_type
 local json = require "perigee.base.json"
 local nearest = require "perigee.base.nearest"
 local options = require "perigee.options"
@@ -19,7 +20,7 @@ local error = require("perigee.ffi").error
 
 local definitions = {}
 
--- A definition, or the module that is one.
+-- Definitions by model_type; a text is the name of the module that returns one.
 local known = {
   bert = "perigee.graph.models.bert", distilbert = "perigee.graph.models.distilbert", electra = "perigee.graph.models.electra",
   mpnet = "perigee.graph.models.mpnet", roberta = "perigee.graph.models.roberta",
@@ -46,13 +47,14 @@ local function fields()
   return types
 end
 
---- The model types that have one, a sorted list.
+--- The model types that have a definition, a sorted list.
 function definitions.names()
   return options.names(known)
 end
 
---- Makes checkpoints of that model_type known to perigee.load; one that was known is replaced, with nil it is forgotten. Other
--- fields of the definition are its own, but one whose name is nearly that of a field above is an error: it is misspelt.
+--- Makes a model_type known to perigee.load. A definition that was known is replaced; nil removes it. A definition may have other
+-- fields for itself. If the name of such a field is almost that of a field above, it is an error, because it is probably
+-- misspelt.
 function definitions.register(model_type, definition)
   if type(model_type) ~= "string" or model_type == "" then
     error("register_model: model_type is " .. json.describe(model_type) .. ", expected what config.json says, a string", 2)
@@ -97,17 +99,17 @@ function definitions.of(config)
   return of(value)
 end
 
---- What the encoder is called inside a model with a head.
+--- The beginning of the names of the encoder's tensors in a model with a head, without the dot.
 function definitions.prefix(model_type)
   local definition = of(model_type)
   return definition and definition.prefix or tostring(model_type)
 end
 
----- What a definition's functions do, checked --------------------------------------------------------------------------
+---- Checked calls of a definition's functions -------------------------------------------------------------------------
 
 local SETS = { "vocab_size", "positions", "type_vocab_size", "num_hidden_layers", "hidden_size" }
 
---- Has the definition check config.json.
+--- Calls the definition's check, and checks what it has set.
 function definitions.check(definition, config)
   definition.check(config)
   for _, field in ipairs(SETS) do
@@ -119,7 +121,8 @@ function definitions.check(definition, config)
   end
 end
 
--- Errors unless x, which a function of the definition returned, is a node of the graph. rows, width: those that it is to have.
+-- Raises an error unless x, which the function `what` of the definition returned, is a node of the graph with these rows and this
+-- width (nil: any).
 local function expect(x, g, what, config, rows, width)
   local node = false
   for _, other in ipairs(type(x) == "table" and g.nodes or {}) do
@@ -132,7 +135,7 @@ local function expect(x, g, what, config, rows, width)
   end
 end
 
---- Has it draw the encoder. Returns the hidden states, and the list of every layer's output.
+--- Draws the encoder. Returns the node of the hidden states, and the list of the embeddings and every layer's output.
 function definitions.encoder(definition, g, config, weights)
   local x, layers = definition.encoder(g, config, weights)
   expect(x, g, "encoder", config, "tokens", config.hidden_size)

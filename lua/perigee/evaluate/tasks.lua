@@ -1,5 +1,5 @@
---- Jobs: the ways in which evaluate judges tasks: which inputs of a set a model is given, how its answers are formed, and which
--- metrics are computed.
+--- Jobs: how perigee.evaluate judges tasks. A job says which inputs of a set a model gets, how answers are made of its results,
+-- and which metrics are computed.
 --
 -- The tasks (tasks/init.lua) declare their jobs in the field `evaluate`: { JOB = entry }. evaluate/tasks/NAME.lua has those of
 -- the task NAME. An entry is a table:

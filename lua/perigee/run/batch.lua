@@ -1,14 +1,17 @@
---- Batch: sequences of token ids one after another, as models run them, and what became of the inputs that they are made of.
+--- Batch: token ids of many sequences, one sequence after another without padding, as models run them; and which inputs the
+-- sequences are made of.
 --
--- A batch has n sequences of T tokens in all, sequence i (from 1) of the tokens from starts[i - 1] (from 0) to before starts[i]:
---   count      inputs; n is more where an input became several windows
---   of         the input that each sequence belongs to
---   ids, types, starts   arrays of C
+-- Fields:
+--   n, T       how many sequences and how many tokens
+--   starts     sequence i (from 1) has the tokens starts[i - 1] (from 0) to starts[i] - 1. An array of C, as are ids and types
+--   ids, types the tokens' ids and types
+--   count      how many inputs. n is larger if an input was cut into several windows
+--   of         of[i]: the input that sequence i belongs to
 --   single     whether one input was given, not a list
---   truncated  { { input =, dropped = tokens, where = }... }
---   windows    { { input =, windows = how many, stride =, where = }... }: inputs that became more than one
---   parts      if kept: the window (run/windows.lua) that each sequence is; nil of ids
---   rows, R    marked tokens (batch:mark), ascending
+--   truncated  the inputs that were truncated: { { input =, dropped = tokens, where = }... }
+--   windows    the inputs that were cut into several windows: { { input =, windows = how many, stride =, where = }... }
+--   parts      with the option `keep`: parts[i] is the window (run/windows.lua) that sequence i is; false of an input of ids
+--   R, rows    how many tokens are marked (batch:mark), and their positions in the batch, ascending
 local ffi = require "ffi"
 local options = require "perigee.options"
 local windows = require "perigee.run.windows"
@@ -26,24 +29,24 @@ end
 
 local int32s = ffi.typeof "int32_t[?]"
 
---- The values of the option `long`, which says what happens to an input that has too many tokens.
+--- The values of the option `long`: what happens to an input that has too many tokens.
 Batch.LONG = { truncate = true, error = true, windows = true }
 
---- Where a long text is cut off.
+--- The values of the option `truncation_side`: the side on which a long text is cut off.
 Batch.SIDES = { left = true, right = true }
 
 local CUT = { longest = true, first = true, second = true }
 
 --- An empty batch for a model. opts:
 --   long     "truncate" (default), "error" or "windows" (default for questions)
---   cut      which text of a pair is cut: "longest" (truncating takes from the longer one token by token, as the reference does),
---            "first", "second"
+--   cut      which text of a pair is cut: "longest" (the tokens are taken one by one from the text that is longer then, as
+--            tokenizers does), "first" or "second"
 --   truncation_side   the side on which a text is cut off: "right" (its end) or "left" (its beginning); default: as the
 --                     tokenizer's files say. If a text is cut into windows, the window on this side may be the short one
---   tokens   of a sequence at most; the model's limit
---   stride   tokens that windows have in common; 128, but at most a quarter of `tokens`
---   keep     whether to keep what each sequence was made of
---   prompt   goes before every text
+--   tokens   max tokens of a sequence; default: the model's limit
+--   stride   tokens that two neighbouring windows share; default 128, but at most a quarter of `tokens`
+--   keep     true: the batch has `parts`
+--   prompt   a text to put before every text
 -- Questions are cut into windows of 384 tokens with a stride of 128 unless the options say otherwise.
 function Batch.new(model, opts)
   opts = opts or {}
@@ -69,7 +72,7 @@ local function grown(array, used, room)
   return larger
 end
 
---- For run/inputs.lua: room for `count` more tokens and one more sequence.
+--- For run/inputs.lua: makes the arrays large enough for `count` more tokens and one more sequence.
 function Batch.reserve(batch, count)
   if batch.T + count > batch.room then
     batch.room = math.max(batch.room * 2, batch.T + count)
@@ -81,7 +84,8 @@ function Batch.reserve(batch, count)
   end
 end
 
--- A tokenizer's files may add tokens that the model was not trained with.
+-- Raises an error if the model has no embedding for one of the last `length` tokens: a tokenizer's files may name tokens that the
+-- model was not trained with.
 local function check_ids(batch, length)
   local ids, vocabulary = batch.ids + batch.T, batch.model.vocabulary
   for t = 0, length - 1 do
@@ -93,7 +97,7 @@ local function check_ids(batch, length)
   end
 end
 
---- For run/inputs.lua: ends a sequence that has been written behind the others.
+--- For run/inputs.lua: makes the `length` tokens that were written behind the last sequence a sequence. part: its window.
 function Batch.finish(batch, length, part)
   check_ids(batch, length)
   if batch.model.types == 1 then -- a model with one type has none for the second text
@@ -109,7 +113,7 @@ function Batch.finish(batch, length, part)
   end
 end
 
---- For run/inputs.lua: a window of run/windows.lua as the next sequence.
+--- For run/inputs.lua: adds a window (run/windows.lua) as the next sequence.
 function Batch.put(batch, window)
   local e, length = window.encoding, windows.size(window)
   batch:reserve(length)
@@ -121,14 +125,14 @@ function Batch.put(batch, window)
   batch:finish(length, window)
 end
 
---- Marks tokens: a list of their places in the batch, from 0, ascending.
+--- Marks tokens. rows: the list of their positions in the batch, from 0, ascending. Returns the batch.
 function Batch:mark(rows)
   self.R, self.rows = #rows, int32s(#rows, rows)
   return self
 end
 
---- Sequences first to last (from 0, last excluded) as runs of at most `budget` tokens, or one sequence where that alone is
--- longer.
+--- Iterates over chunks of sequences: for first, last in batch:chunks(budget) do. A chunk has the sequences first to last (from
+-- 0, last excluded). It has at most `budget` tokens, or it is one sequence that is longer than that.
 function Batch:chunks(budget)
   local first = 0
   return function()
@@ -144,7 +148,8 @@ function Batch:chunks(budget)
   end
 end
 
---- Of each input in order its sequences, first to last (from 1, both included): for input, first, last in batch:groups() do
+--- Iterates over the inputs in order: for input, first, last in batch:groups() do. The input has the sequences first to last
+-- (from 1, both included).
 function Batch:groups()
   local next_sequence = 1
   return function()

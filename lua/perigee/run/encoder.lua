@@ -1,7 +1,8 @@
---- Encoder: what the FP32 model and a quantized one have in common: every task, over runners made on first use.
+--- Encoder: the methods that FP32 models, quantized models and artifacts have in common: the tasks, hidden, layers, stream and so
+-- on. A head's runner is made when the head is first run.
 --
--- A class that takes this as its base has `model` (the FP32 model), and lower(graph): its own way from a graph with its sites
--- found to { plan =, outputs = }.
+-- A class that inherits from Encoder has the field `model` (the FP32 model; of an artifact the artifact itself), and the methods
+-- model:graph(head) and lower(graph), which makes { plan =, outputs = } of what graph returned.
 local inputs = require "perigee.run.inputs"
 local options = require "perigee.options"
 local packed = require "perigee.packed"
@@ -34,7 +35,7 @@ function Encoder:release_runners()
   end
 end
 
---- Copies rows of one tensor to another's from row `at` on (from 0).
+-- Copies the rows of the tensor `source` into the tensor `target`, from row `at` (from 0) on.
 local function put(target, at, source)
   if #source > 0 then
     local to, stride = target:pointer()
@@ -43,10 +44,11 @@ local function put(target, at, source)
   end
 end
 
--- Rows of a head's output, by what they count.
+-- The field of a batch that says how many rows an output has, by what one row is for.
 local ROWS = { tokens = "T", sequences = "n", marked = "R" }
 
---- Runs a head over a batch of run/inputs.lua and gathers its outputs, each a new tensor of all rows: { name = tensor }.
+--- Runs a head over a batch (run/batch.lua). Returns the head's outputs, each a new tensor with the rows of the whole batch:
+-- { name = tensor }.
 function Encoder:run(head, batch)
   local runner = self:runner(head)
   local gathered, at = {}, {}
@@ -64,8 +66,8 @@ function Encoder:run(head, batch)
   return gathered
 end
 
---- The same over inputs; opts: how they become a batch (run/inputs.lua). Returns { name = tensor } and the batch, which says
--- where each input's tokens begin (batch.starts), and what was truncated.
+--- Runs a head over inputs. opts: how the inputs become a batch (run/batch.lua). Returns { name = tensor } and the batch, which
+-- says where each input's tokens begin (batch.starts) and which inputs were truncated.
 function Encoder:gather(head, given, what, opts)
   local batch = inputs.batch(self.model, given, what, opts)
   return self:run(head, batch), batch
@@ -98,22 +100,22 @@ function Encoder:layers(given, opts)
   return layers, batch
 end
 
---- An iterator over rows of an iterator or a list and the answers to them, in order: for row, answer, failure, dropped in
--- m:stream(rows, { task =, field =, ... }) do. See run/stream.lua.
+--- model:stream(rows, { task =, field =, ... }): an iterator over the rows of an iterator or of a list and their answers, in
+-- order: for row, answer, failure, dropped in m:stream(rows, { task = "classify" }) do. See run/stream.lua.
 function Encoder:stream(rows, given)
   local iterator = raise(require("perigee.run.stream").new, self, rows, given)
   return iterator
 end
 
---- What cuts texts into tokens.
+--- The tokenizer.
 function Encoder:tokenizer()
   raise(options.method, self, "tokenizer")
   local own = raise(self.model.tokenizer, self.model)
   return own
 end
 
---- model:tokens(text, pair, options): how a text, or a pair, is cut into tokens: { ids =, types =, pieces =, offsets =, dropped =
--- how many the limit cut off }. pair: nil for none. Options: truncation_side, as of hidden.
+--- model:tokens(text, pair, options): the tokens of a text or of a pair of texts: { ids =, types =, pieces =, offsets =, dropped
+-- = the number of tokens that the limit cut off }. pair: the second text, or nil. Options: truncation_side, as of hidden.
 function Encoder:tokens(text, pair, opts)
   raise(options.method, self, "tokens")
   local read = raise(options.read, opts, CUT, "tokens")
@@ -126,8 +128,8 @@ function Encoder:tokens(text, pair, opts)
   return encoded
 end
 
---- For modules: runs the heads that were made so far on one token, with memory for an input of the most tokens. An error is about
--- the process (the ISA, threads, memory) or the model, not about an input.
+--- For modules: runs the heads that were made so far over one token, in a workspace for an input of model.limit tokens. An error
+-- here is about the process (ISA, threads, memory) or about the model, not about an input.
 function Encoder:probe()
   local batch = inputs.batch(self.model, { { ids = { 0 } } }, "probe")
   for _, runner in pairs(self.runners) do
@@ -144,8 +146,9 @@ local function bytes_of(t)
   return bytes
 end
 
---- Bytes held: { weights = packed weights, tables = of embeddings, which are mapped from the file, workspace = of the runners }.
--- With the setting pages = "huge" also huge: of this process's weights, what the kernel gave in huge pages.
+--- The memory that the model holds, in bytes: { weights = packed weights, tables = embedding tables, which are mapped from the
+-- checkpoint's file, workspace = the runners' workspaces }. With the setting pages = "huge" there is a field `huge`, too: how
+-- much of this process's weights Linux has put into huge pages.
 function Encoder:memory()
   raise(options.method, self, "memory")
   local sums, seen = { weights = 0, tables = 0, workspace = 0 }, {}
@@ -171,7 +174,7 @@ function Encoder:memory()
   return sums
 end
 
---- A class with these methods and `base`'s.
+--- Makes the table `class` a class that inherits the methods of Encoder. Returns it.
 function Encoder.extend(class)
   class.__index = class
   tasks.inherited_by(class)

@@ -1,20 +1,20 @@
---- Inputs: what a user gives, as one packed batch of token ids.
+--- Inputs: turns what a user gives into one packed batch of token ids.
 --
 -- An input has one of these forms:
 --   "a text"
 --   { "a text", "its pair" }
 --   { question = "...", context = "..." }     a pair of which the context is cut into windows
---   { words = { "one", "two" } }              a text in words; no token belongs to two of them
---   { ids = { ... }, types = { ... } }        with the special tokens in it, lists or tensors; taken as they are
--- Functions that take inputs take one, or a list of them. What becomes of a text that is longer than the limit is said by
--- `long`: "truncate", "error" or "windows" (several sequences), and the batch reports it.
+--   { words = { "one", "two" } }              a text that is already in words; no token belongs to two words
+--   { ids = { ... }, types = { ... } }        token ids with the special tokens, and token types: lists or tensors
+-- Functions that take inputs take one input or a list of inputs. The option `long` says what happens to a text that is longer
+-- than the limit: "truncate", "error" or "windows" (several sequences). The batch lists the inputs that were cut.
 local Batch = require "perigee.run.batch"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 local windows = require "perigee.run.windows"
 
--- Tokens that windows have in common unless the caller says otherwise (BERT's stride for questions), and of a question's window.
+-- Defaults: the tokens that two windows share (BERT's stride for questions), and max tokens of a question's window.
 local STRIDE, TOKENS = 128, 384
 
 ---- Texts -------------------------------------------------------------------------------------------------------------
@@ -39,12 +39,14 @@ local function cut(e, how, where)
   local text = windows.text(e, how.cut)
   local list, stride = windows.cut(e, text, how.tokens, how.stride, { fixed = how.fixed, left = how.side == "left" })
   if not list then
-    fail(where, "it has %d tokens without the text that is cut (the %s), which leaves nothing for that within %d",
-      #e.ids - math.max(windows.length(e, text) - (how.fixed or 0), 0), text == 1 and "first" or "second", how.tokens)
+    local which = text == 1 and "first" or "second"
+    fail(where, "it has %d tokens without the text that is cut (the %s), which leaves no room for it within %d tokens",
+      #e.ids - math.max(windows.length(e, text) - (how.fixed or 0), 0), which, how.tokens)
   end
   return list, stride
 end
 
+-- Adds an encoding to the batch: whole if it fits, else cut as `how` says.
 local function add_encoding(batch, e, how, where)
   if #e.ids <= how.tokens then
     return batch:put(windows.whole(e))
@@ -65,7 +67,7 @@ local function add_encoding(batch, e, how, where)
   end
 end
 
--- What happens to a long input of this batch.
+-- How long inputs of this batch are cut: the argument `how` of add_encoding.
 local function how_of(batch)
   local tokens = batch.limit
   return {
@@ -74,7 +76,7 @@ local function how_of(batch)
   }
 end
 
--- Texts that need nothing but ids: straight into the arrays.
+-- Adds a text or a pair of which only the token ids are needed: the tokenizer writes them into the batch's arrays.
 local function add_fast(batch, a, b, where)
   local limit = batch.limit
   batch:reserve(limit)
@@ -89,6 +91,7 @@ local function add_fast(batch, a, b, where)
   batch:finish(length)
 end
 
+-- Adds a text or a pair and keeps its encoding.
 local function add_kept(batch, a, b, where)
   local e, how = encode(batch, a, b), how_of(batch)
   if #e.ids > batch.limit and how.long == "truncate" and how.cut == "longest" then
@@ -99,7 +102,7 @@ local function add_kept(batch, a, b, where)
   add_encoding(batch, e, how, where)
 end
 
--- Tokens of a prompt that stand at the text's beginning: what the prompt alone has, without special tokens.
+-- The number of tokens at the text's beginning that belong to the prompt: as many as the prompt alone has without special tokens.
 local function prompt_tokens(batch, a)
   local alone, tokens = encode(batch, batch.prompt), 0
   for i = 1, #alone.ids do
@@ -129,6 +132,7 @@ end
 
 ---- Other forms -------------------------------------------------------------------------------------------------------
 
+-- Functions that add an input to a batch, by its form: (batch, input, where).
 local add = {}
 
 function add.text(batch, input, where)
@@ -192,7 +196,7 @@ end
 function add.ids(batch, input, where)
   for key in pairs(input) do
     if key ~= "ids" and key ~= "types" then
-      fail(where, "unknown key %q beside ids; expected ids and types", tostring(key))
+      fail(where, "unknown key %q; expected ids and types", tostring(key))
     end
   end
   local model, ids, types = batch.model, input.ids, input.types
@@ -204,7 +208,7 @@ function add.ids(batch, input, where)
     end
   end
   if batch.prompt then
-    fail(where, "a prompt goes before a text, not before ids")
+    fail(where, "a prompt goes before a text, but the input is ids; expected a text, or prompt = false")
   elseif #ids < 1 or #ids > model.positions then
     fail(where, "ids has %d tokens, expected 1 to %d", #ids, model.positions)
   elseif types and #types ~= #ids then
@@ -220,13 +224,13 @@ function add.ids(batch, input, where)
   batch:finish(#ids)
 end
 
--- What each form is called in errors.
+-- The names of the forms in errors.
 local NAMES = {
   text = "a text", pair = "a pair of texts { a, b }", ids = "{ ids = { ... } }", words = "{ words = { ... } }",
   question = "{ question =, context = }",
 }
 
--- The form of an input that stands alone, not as an entry of a list; nil if it is none.
+-- The form of a value that stands alone, not as an entry of a list; nil if it is no input.
 local function form_alone(input)
   if type(input) == "string" then
     return "text"
@@ -247,7 +251,8 @@ end
 
 local ALL = { "text", "pair", "ids", "question", "words" }
 
--- more: what else is taken, besides those forms. What is not in a list cannot be a pair: that would be a list of two texts.
+-- The forms that are expected, in words. more: what else is taken, in words, or nil. If `more` is given, the value stands alone,
+-- and then it cannot be a pair: a table of two texts is a list of two inputs.
 local function expected(forms, more)
   local names = {}
   for _, form in ipairs(forms) do
@@ -260,7 +265,7 @@ end
 
 ---- Batches -----------------------------------------------------------------------------------------------------------
 
---- Adds one input. `where` names it in errors: "input 3". forms: those that are taken, all by default.
+--- Adds one input. where: what errors call the input, default "input N". forms: the forms that are taken, default all.
 function Batch:add(input, where, forms)
   where = where or ("input %d"):format(self.count + 1)
   local form = form_of(input)
@@ -280,16 +285,19 @@ local inputs = {}
 --- The options that every task has, for options.read: how long texts are treated.
 inputs.OPTIONS = {
   long = {
-    "choice", Batch.LONG, help = "What becomes of a text that is too long. Default: truncate; of qa windows",
+    "choice", Batch.LONG, help = "What happens to a text that is too long. Default: truncate; of qa windows",
   },
   truncation_side = {
-    "choice", Batch.SIDES, help = "Where a long text is cut off: its end is on the right. Default: as the tokenizer's files say",
+    "choice", Batch.SIDES,
+    help = "Side on which a long text is cut off: its end is on the right. Default: as the tokenizer's files say",
   },
-  tokens = { "integer", 2, help = "Most tokens of a sequence. Default: the model's limit; of qa 384" },
-  stride = { "integer", 0, help = "Tokens that two windows have in common. Default: 128, but at most a quarter of the tokens" },
+  tokens = { "integer", 2, help = "Max tokens of a sequence. Default: the model's limit; of qa 384" },
+  stride = {
+    "integer", 0, help = "Tokens that two neighbouring windows share. Default: 128, but at most a quarter of the tokens",
+  },
 }
 
---- A task's options, a new table: its own and those that every task has.
+--- Adds the options that every task has to a task's own options, and returns that table.
 function inputs.options(own)
   for name, entry in pairs(inputs.OPTIONS) do
     own[name] = own[name] or entry
@@ -297,8 +305,8 @@ function inputs.options(own)
   return own
 end
 
---- What happens to a long input if the user does not say it, by the forms that a task takes: "windows" if the first one is
--- "question", else "truncate".
+--- The default of the option `long` for a task that takes these forms: "windows" if the first form is "question", else
+-- "truncate".
 function inputs.default_long(forms)
   return forms and forms[1] == "question" and "windows" or "truncate"
 end
@@ -308,8 +316,8 @@ end
 function inputs.how(read, how, task)
   local long = read.long or inputs.default_long(how.forms)
   if read.stride and long ~= "windows" then
-    error(('%s: stride is what two windows have in common, but long is "%s"; give long = "windows", or leave stride out'):format(
-      task, long), 0)
+    error(('%s: stride is how many tokens two windows share, but long is "%s"; give long = "windows", or no stride'):format(task,
+      long), 0)
   end
   for name in pairs(inputs.OPTIONS) do
     how[name] = read[name]
@@ -317,11 +325,11 @@ function inputs.how(read, how, task)
   return how
 end
 
---- An empty batch for a model; opts: run/batch.lua says.
+--- new(model, opts): an empty batch for a model. opts: see run/batch.lua.
 inputs.new = Batch.new
 
---- All inputs as one batch: one, or a list. opts: those of run/batch.lua, and forms = the forms that are taken (all), name(i) =
--- what input i of a list is called in errors.
+--- Makes one batch of one input or of a list of inputs. what: the task's name, with which errors begin. opts: the options of
+-- run/batch.lua; forms: the forms that are taken, default all; name(i): what errors call input i of a list.
 function inputs.batch(model, given, what, opts)
   local ok, batch = pcall(Batch.new, model, opts)
   if not ok then

@@ -1,7 +1,8 @@
---- Runner: a sealed plan and the one workspace that its runs share.
+--- Runner: runs a sealed plan over batches of any size, in one workspace.
 --
--- Inputs of any size are run in chunks of at most `budget` tokens, in order, so the workspace is bounded: it grows to what the
--- largest chunk so far needed, and is used again. How inputs are cut into chunks does not change an answer's bits.
+-- A batch is run in chunks of at most `budget` tokens, in order. Therefore the workspace is bounded: it grows to the size that
+-- the largest chunk so far needed, and all chunks use it. The way in which a batch is cut into chunks does not change an answer's
+-- bits.
 local cpu = require "perigee.cpu"
 local ffi = require "ffi"
 local plan = require "perigee.plan"
@@ -9,8 +10,8 @@ local plan = require "perigee.plan"
 local Runner = {}
 Runner.__index = Runner
 
--- Tokens of a chunk for each thread, unless the caller says otherwise: few enough that what a thread passes from step to step
--- stays in its caches (lua/README.md has the measurements).
+-- Default of the budget: tokens of a chunk for each thread. They are few enough that the activations that a thread passes from
+-- step to step stay in its caches (lua/README.md has the measurements).
 local TOKENS = 512
 
 local int32s = ffi.typeof "int32_t[?]"
@@ -19,7 +20,8 @@ local function default_budget()
   return TOKENS * cpu.threads()
 end
 
---- lowered: { plan =, outputs = { name = buffer } }, what graph/passes/lower.lua makes.
+--- new(lowered, budget): lowered: { plan =, outputs = { name = buffer } }, as graph/passes/lower.lua returns it. budget: max
+-- tokens of a chunk, or nil for the default. A sequence with more tokens is a chunk by itself.
 function Runner.new(lowered, budget)
   return setmetatable({
     plan = lowered.plan, outputs = lowered.outputs, lowered = lowered, budget = budget,
@@ -34,7 +36,7 @@ local function power_of_two(n)
   return p
 end
 
--- A workspace that the batch fits in.
+-- Returns the workspace, grown if the batch does not fit in.
 local function workspace(self, batch)
   local room = self.room
   if not room or batch.T > room.tokens or batch.B > room.sequences or batch.S > room.longest or batch.R > room.marked then
@@ -54,7 +56,7 @@ local function workspace(self, batch)
   return self.workspace
 end
 
--- How many of a batch's marked tokens come before this one.
+-- How many of a batch's marked tokens come before `token`.
 local function marks_before(batch, token)
   local low, high = 0, batch.R or 0
   while low < high do
@@ -68,8 +70,8 @@ local function marks_before(batch, token)
   return low
 end
 
--- Sequences first to last (from 0, last excluded) of a batch of run/inputs.lua, as the engine takes them; and the first of its
--- marks.
+-- Sequences first to last (from 0, last excluded) of a batch, as the engine takes them; and how many marked tokens come before
+-- them.
 local function packed(batch, first, last)
   if first == 0 and last == batch.n then
     return plan.packed_batch(last, batch.starts, batch.ids, batch.types, batch.R, batch.rows), 0
@@ -87,7 +89,7 @@ local function packed(batch, first, last)
   return plan.packed_batch(last - first, starts, batch.ids + token, batch.types + token, R, rows), mark
 end
 
--- Calls f(space, chunk, first, last, mark) for each chunk of a batch of run/inputs.lua, with a workspace that it fits in.
+-- Calls f(space, chunk, first, last, mark) for each chunk of a batch. space: a workspace that the chunk fits in.
 local function each_chunk(self, batch, f)
   for first, last in batch:chunks(self.budget or default_budget()) do
     local chunk, mark = packed(batch, first, last)
@@ -95,7 +97,7 @@ local function each_chunk(self, batch, f)
   end
 end
 
---- Makes the workspace large enough for one sequence of so many tokens.
+--- Makes the workspace large enough for one sequence of `tokens` tokens.
 function Runner:reserve(tokens)
   workspace(self, { T = tokens, B = 1, S = tokens, R = 0 })
 end
@@ -124,8 +126,8 @@ local function step_name(self, step)
   end
 end
 
--- The input that a row of an output is about. counts: "tokens", "sequences" or "marked"; before: tokens, sequences and marks of
--- the batch before the chunk.
+-- The input that a row of an output belongs to. counts: what one row is for, "tokens", "sequences" or "marked". before: how many
+-- tokens, sequences and marked tokens of the batch come before the chunk.
 local function input_of(batch, counts, row, before)
   if counts == "sequences" then
     return batch.of[before.sequences + row]
@@ -138,7 +140,7 @@ local function input_of(batch, counts, row, before)
   end
 end
 
--- The error about an output with a NaN or an infinity: which input, and which step is the first to make one.
+-- Raises the error about an output with a NaN or an infinity. It names the input, and the first step whose result has one.
 local function not_finite(self, space, chunk, input)
   local step = space:first_nonfinite(chunk)
   local where = step and ("; the first step whose result is not finite is %s (step %d of %d)"):format(step_name(self, step), step,
@@ -149,10 +151,11 @@ end
 
 ---- Running -----------------------------------------------------------------------------------------------------------
 
---- Runs a batch of run/inputs.lua. For each chunk, visit(output, first, last, token, mark) is called: output(name) is the
--- tensor of
--- that output, valid until visit returns; first to last (excluded, from 0) are its sequences, token the first one's first token,
--- mark the number of marked tokens before it. An output with a NaN or an infinity is an error that names the first such step.
+--- Runs a batch. For each chunk it calls visit(output, first, last, token, mark):
+--   output(name)   the tensor of that output, valid until visit returns. A NaN or an infinity in it is an error that names the
+--                  first step whose result has one
+--   first, last    the chunk's sequences in the batch (from 0, last excluded)
+--   token, mark    how many tokens and how many marked tokens of the batch come before the chunk
 function Runner:run(batch, visit)
   each_chunk(self, batch, function(space, chunk, first, last, mark)
     space:run(chunk)
@@ -170,7 +173,7 @@ function Runner:run(batch, visit)
   end)
 end
 
---- Runs it and returns the seconds that each step of the plan took over all chunks, and how many chunks there were.
+--- Runs a batch and returns the seconds that each step of the plan took over all chunks, and the number of chunks.
 function Runner:profile(batch)
   local sums, chunks = {}, 0
   each_chunk(self, batch, function(space, chunk)
@@ -182,13 +185,13 @@ function Runner:profile(batch)
   return sums, chunks
 end
 
---- Elements of a row of an output; an error if there is none of that name. what: the task, for messages.
+--- The width of an output in elements. An output that does not exist is an error. what: the task's name, for the error.
 function Runner:width(name, what)
   local buffer = self.outputs[name] or error(("%s: the model's plan has no output '%s'"):format(what, name), 0)
   return buffer.width
 end
 
---- Bytes of the workspace, 0 before the first run.
+--- The size of the workspace in bytes; 0 before the first run.
 function Runner:bytes()
   return self.workspace and self.workspace:bytes() or 0
 end

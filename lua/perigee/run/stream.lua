@@ -1,16 +1,16 @@
---- Stream: inputs without end through a model, answers in the order in which they came.
+--- Stream: answers any number of inputs, in the order in which they came, in bounded memory.
 --
 --   for row, answer, failure, dropped in model:stream(perigee.lines "texts.txt", { task = "classify" }) do
 --     print(row, answer and answer.label or failure)
 --   end
 --
--- Rows are pulled until a window is full, put in the order of their length, and answered in one call, which the runner cuts into
--- runs by their tokens; then the window's answers are given out, and only then is the next row pulled. So what is held is
--- bounded, and whoever is slow behind a stream slows down what is before it. A row that cannot be answered has a failure and no
--- answer; the others of its window are answered as if it was not there.
+-- The stream pulls rows until a window is full, sorts them by length, and answers them in one call, which the runner cuts into
+-- chunks by tokens. It pulls the next row once the loop has taken all answers of the window. Therefore memory is bounded, and a
+-- slow consumer slows down the source of the rows (back-pressure). A row that cannot be answered has a failure and no answer; the
+-- other rows of its window are answered as if that row were not there.
 --
--- Nothing is kept outside the iterator: any number of streams may be at work at once, and both the rows' iterator and the loop's
--- body may yield from a coroutine.
+-- All state is in the iterator. Any number of streams may be in use at once, and both the rows' iterator and the loop's body may
+-- yield from a coroutine.
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"
 local tasks = require "perigee.tasks"
@@ -32,7 +32,7 @@ local function field_of(row, name)
   return row[name]
 end
 
--- A function of a row that returns its input.
+-- A function of a row that returns its input. task: the declaration of the task.
 local function reader(field, task)
   if field == nil then
     return function(row) return row end
@@ -47,8 +47,8 @@ local function reader(field, task)
   error(("stream: field is %s, expected a name, two names, or a function of a row"):format(pgee.describe(field)), 0)
 end
 
--- About how many bytes of text an input or a row holds, itself and in so many tables in one another: an input has no more than
--- two, and a row may have itself in it.
+-- About how many bytes of text an input or a row has, in at most `deep` nested tables. The depth is limited because a row may
+-- contain itself.
 local function size(value, deep)
   if type(value) == "string" then
     return #value
@@ -64,7 +64,8 @@ end
 
 ---- A window ----------------------------------------------------------------------------------------------------------
 
--- Calls what brings rows. A failure ends them, once what came before it is answered.
+-- Calls the function that brings rows, or `ready`. If it fails, the stream ends with this failure once the rows before it are
+-- answered.
 local function ask(s, f)
   local ok, came = pcall(f)
   if not ok then
@@ -74,9 +75,9 @@ local function ask(s, f)
   return came
 end
 
-local ROWS = 16 -- times as much as of the inputs, what is in rows and is no input does not cost a run anything
+local ROWS = 16 -- a window's rows may have this many times `bytes`, because their other fields cost no computing
 
--- Pulls rows until the window is full, the rows end, or there is none at the moment.
+-- Pulls rows until the window is full, the rows end, or `ready` says that no row is there at the moment. Returns the entries.
 local function fill(s)
   local list, bytes, held = {}, 0, 0
   repeat
@@ -99,12 +100,13 @@ local function fill(s)
   return list
 end
 
+-- Gives the answers to entries first to last, and the numbers of tokens that were cut off.
 local function spread(list, first, last, answers, batch)
   for i = first, last do
     list[i].answer = answers[i - first + 1]
   end
   if tensor.is(answers) then
-    answers:release() -- each row holds on to it
+    answers:release() -- each row is a view that keeps the memory
   end
   for _, cut in ipairs(batch and batch.truncated or {}) do
     local entry = list[first + cut.input - 1]
@@ -112,7 +114,8 @@ local function spread(list, first, last, answers, batch)
   end
 end
 
--- Answers entries first to last. If one of them makes that fail, halves are tried, until it stands alone with its failure.
+-- Answers entries first to last in one call. If the call fails, each half is answered by itself, until the entry that fails is
+-- alone.
 local function answer(s, list, first, last)
   local given = {}
   for i = first, last do
@@ -153,7 +156,7 @@ local function run(s, list)
     answer(s, able, 1, #able)
   end
   if s.doubted then
-    s.encoder:probe() -- a failure of the process is no failure of a row
+    s.encoder:probe() -- raises if the failure is one of the process, not of a row
   end
 end
 
@@ -223,8 +226,9 @@ function stream.new(encoder, rows, given)
     ready = function_of(given.ready, "ready"),
     run = task.run, window = positive(given, "window", 256), bytes = positive(given, "bytes", 65536),
   }
-  spread({}, 1, 0, (s.run(encoder, {}, s.options))) -- what is wrong with task, options or checkpoint is no row's failure,
-  encoder:probe() -- nor is what is wrong with the process
+  -- These two calls raise errors of the task, the options, the checkpoint and the process before any row is read.
+  spread({}, 1, 0, (s.run(encoder, {}, s.options)))
+  encoder:probe()
   local list, at = {}, 0
   return function()
     while at == #list do

@@ -1,15 +1,14 @@
---- Windows: a text that is longer than a model takes, as several sequences that overlap.
+--- Windows: cuts a text that is longer than a model takes into several sequences that overlap.
 --
--- An encoding (what a tokenizer's encode returns, not truncated) is cut at one of its texts: each window has that text's next
--- tokens in the place of all, and everything else as it is, the special tokens and the other text. So a window looks to the
--- model like a whole input, whatever the special tokens are. As in the reference library, a window begins `stride` tokens before
--- the last one's end.
+-- One of the texts of an encoding (what a tokenizer's encode returns, not truncated) is cut. Each window has a part of this
+-- text's tokens. The special tokens and the other text are whole in every window, so that a window looks like a whole input to
+-- the model. As in transformers, a window begins `stride` tokens before the end of the one before it.
 --
--- A window is { encoding =, head = positions before its text, from =, to = its tokens in the encoding, tail = positions after };
--- windows.source says which token of the encoding stands at a position.
+-- A window is a table: encoding; from, to = the tokens of the encoding that it has of the cut text; head, tail = how many tokens
+-- it has before and after these. windows.source says which token of the encoding is at a position of the window.
 local windows = {}
 
--- First and last token of a text of the encoding: a run, since nothing stands between a text's tokens.
+-- The first and the last token of a text of the encoding; nil if it has none. All tokens between them are the text's, too.
 local function run_of(e, text)
   local first, last
   for i = 1, #e.ids do
@@ -20,13 +19,13 @@ local function run_of(e, text)
   return first, last
 end
 
---- Tokens of text 1 or 2.
+--- The number of tokens of text 1 or 2 of an encoding.
 function windows.length(e, text)
   local first, last = run_of(e, text)
   return first and last - first + 1 or 0
 end
 
---- The text that "longest", "first" or "second" means: 1 or 2. Of two of one length it is the first.
+--- Which text "longest", "first" or "second" means: 1 or 2. If both are equally long, "longest" is the first one.
 function windows.text(e, which)
   if which == "longest" then
     return windows.length(e, 2) > windows.length(e, 1) and 2 or 1
@@ -74,12 +73,12 @@ function windows.cut(e, text, limit, stride, how)
   return list, stride
 end
 
---- Tokens of a window.
+--- The number of tokens of a window.
 function windows.size(window)
   return window.head + window.to - window.from + 1 + window.tail
 end
 
---- The token of the encoding that stands at a position of the window, from 0.
+--- The token of the encoding (from 1) that is at a position (from 0) of the window.
 function windows.source(window, position)
   local e, inside = window.encoding, position - window.head
   if inside < 0 then
@@ -90,8 +89,9 @@ function windows.source(window, position)
   return #e.ids - windows.size(window) + position + 1
 end
 
---- Of several windows over one text, the one in which token `i` of the encoding has most to its nearer side: its index. The first
--- of equals, and of tokens that every window has.
+--- The index of the window in which token `i` of the encoding has most context: the window in which the distance from the token
+-- to the nearer end of the cut text is largest. list: the windows over one text. Of equal windows, and for a token that every
+-- window has, the first window.
 function windows.widest(list, i)
   local first, best, most = list[1], 1, nil
   local step = #list > 1 and math.max(list[2].from - first.from, list[2].to - first.to) or 1

@@ -1,4 +1,4 @@
---- classify: what the sequence classification head of the checkpoint says about a text or a pair of texts.
+--- classify: the label of a text or of a pair of texts, by the checkpoint's sequence classification head.
 local inputs = require "perigee.run.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
@@ -13,8 +13,8 @@ local classify = {
   evaluate = "perigee.evaluate.tasks.classify",
 }
 
---- For modules: the logits of each input, lists, and the batch. A text in windows has the mean of their logits, each counting as
--- much as it has tokens. opts: those of run/inputs.lua.
+--- For modules: returns the logits of each input, a list of lists, and the batch. The logits of a text that was cut into windows
+-- are the mean over its windows, weighted by their numbers of tokens. opts: the options of a batch (run/batch.lua).
 function classify.logits(encoder, given, what, opts)
   local parts, batch = encoder:gather("classify", given, what, opts)
   local rows, list = parts.logits:totable(), {}
@@ -29,9 +29,9 @@ end
 
 local APPLY = { softmax = scores.softmax, sigmoid = scores.sigmoid, none = function(logits) return { unpack(logits) } end }
 
--- The function from logits to scores if the caller names none, as in transformers' text-classification pipeline: "none" if
--- config.json says that the model is a regression; "sigmoid" if several labels may be right or there is one label; else
--- "softmax".
+-- The name of the function from logits to scores if the caller names none, as in transformers' text-classification pipeline:
+-- "none" if config.json says that the model is a regression; "sigmoid" if several labels may be right or there is only one label;
+-- else "softmax".
 local function default(config)
   if config.json.problem_type == "regression" then
     return "none"
@@ -39,7 +39,7 @@ local function default(config)
   return (config.problem == "multi_label_classification" or #config.labels == 1) and "sigmoid" or "softmax"
 end
 
--- How scores are made, by the name that the user gave or by default.
+-- The function from logits to scores. how: the name that the user gave, or nil.
 local function apply_of(config, how)
   if how == "softmax" and #config.labels == 1 then
     error("classify: apply is softmax, which is always 1 for the one label of this checkpoint; expected sigmoid or none", 0)
@@ -47,7 +47,7 @@ local function apply_of(config, how)
   return APPLY[how or default(config)]
 end
 
--- Scores by label. The second label of one name is "NAME#2", so that none is lost.
+-- The scores by label. If two labels have the same name, the second one becomes "NAME#2", so that no score is lost.
 local function by_name(labels, list)
   local named = {}
   for i, label in ipairs(labels) do
@@ -61,7 +61,7 @@ local function by_name(labels, list)
   return named
 end
 
--- The best labels as { label =, score = }, best first: those of at least `threshold`, at most `count`.
+-- At most `count` labels whose score is at least `threshold`, as { label =, score = }, best first.
 local function best_labels(labels, list, count, threshold)
   local best, found = scores.keep(count or #list), {}
   for i, score in ipairs(list) do
@@ -89,7 +89,7 @@ end
 
 --- The options of classify, for options.read.
 classify.options = inputs.options {
-  apply = { "choice", APPLY, help = "What makes scores of logits. Default: as config.json's problem_type says" },
+  apply = { "choice", APPLY, help = "Function that makes scores of logits. Default: as config.json's problem_type says" },
   top_k = { "integer", 1, help = scores.TOP_K },
   threshold = { "number", -math.huge, math.huge, help = scores.THRESHOLD },
 }
@@ -97,12 +97,15 @@ classify.options = inputs.options {
 --- model:classify(inputs, options): for each input { label =, score = its probability, scores = { label = probability }, logits
 -- = { ... } }. If two labels have the same name, the second one is "NAME#2" in scores. The score of a regression is its value.
 -- One input (not in a list) gives one answer. Second result: the batch. Options:
---   apply        what makes scores of logits: "softmax", "sigmoid", "none"; by default "none" if config.json's problem_type is
---                regression, "sigmoid" if it is multi_label_classification or if there is one label, else "softmax"
+--   apply        the function that makes scores of logits: "softmax", "sigmoid", "none"; by default "none" if config.json's
+--                problem_type is regression, "sigmoid" if it is multi_label_classification or if there is one label, else
+--                "softmax"
 --   top_k        an integer of at least 1: the answer is a list of so many { label =, score = }, best first
 --   threshold    a number: the answer is such a list of the labels with at least this score; it may be empty
---   long         what becomes of long texts: "truncate" (default), "error", "windows", whose logits' mean then counts
---   tokens, stride   of windows: tokens of each at most, and those that two have in common
+--   long         what happens to a long text: "truncate" (default); "error"; "windows": the text's logits are the mean over its
+--                windows
+--   tokens       max tokens of a sequence; default: the model's limit
+--   stride       tokens that two neighbouring windows share
 function classify.run(encoder, given, opts)
   options.method(encoder, "classify")
   local read = options.read(opts, classify.options, "classify")

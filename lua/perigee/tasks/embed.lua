@@ -1,6 +1,6 @@
 --- embed: one vector for each text, as sentence-transformers computes it. The hidden states are pooled. Then the modules after
--- the pooling run, if the checkpoint has any: a linear or the division by the length, for example. If the checkpoint says
--- nothing about pooling, the vector is the mean of all tokens, not scaled.
+-- the pooling run, if the checkpoint has any, for example a linear, or the division by the vector's length. If the checkpoint
+-- says nothing about pooling, the vector is the mean of all tokens' hidden states, and it is not scaled.
 local inputs = require "perigee.run.inputs"
 local operator = require "perigee.operator"
 local options = require "perigee.options"
@@ -20,7 +20,7 @@ local embed = {
   evaluate = "perigee.evaluate.tasks.embed",
 }
 
---- Adds one pool for each of the checkpoint's modes, side by side in the vector.
+--- Adds one pooled output for each of the checkpoint's modes. A text's vector has them side by side.
 function embed.head.draw(g, x, model)
   for i, mode in ipairs(model:pooling().modes) do
     g:output("pool " .. i, g:pool(x, mode))
@@ -37,14 +37,15 @@ end
 
 ---- Prompts -----------------------------------------------------------------------------------------------------------
 
--- Tokens that a prompt takes at the beginning of a sequence, the special ones before it included: what it has alone, without the
--- special token at its end.
+-- The number of tokens that a prompt takes at the beginning of a sequence. The special tokens before the prompt count, too; a
+-- special token after the prompt does not.
 local function tokens_of(model, prompt)
   local e = model:tokenizer():encode(prompt)
   return #e.ids - (e.sequences[#e.ids] == 0 and 1 or 0)
 end
 
--- The sequences of a chunk as two each: the first `skipped` tokens, and the rest, which is pooled.
+-- Sequences first + 1 to last of a batch, for the engine. Each becomes two sequences: the first `skipped` tokens, and the rest,
+-- which is pooled.
 local function split(batch, first, last, skipped)
   local starts, token = ffi.new("int32_t[?]", 2 * (last - first) + 1), batch.starts[first]
   for s = first, last - 1 do
@@ -54,7 +55,7 @@ local function split(batch, first, last, skipped)
   return plan.packed_batch(2 * (last - first), starts, batch.ids + token, batch.types + token)
 end
 
--- Runs the head on a batch. Returns a list of tensors [n][H], one for each mode of pooling.
+-- Runs the head over a batch. Returns a list of tensors [n][H], one for each mode of pooling.
 local function pool_all(encoder, batch, modes)
   local parts, gathered = {}, encoder:run("embed", batch)
   for i = 1, #modes do
@@ -76,8 +77,8 @@ local function count_from(y, mean, lengths, skipped)
   y:put(weighted)
 end
 
--- Pools sequences first + 1 to last of a batch, without their first `skipped` tokens, into the same rows of `into`. hidden: the
--- hidden states of these sequences.
+-- Pools sequences first + 1 to last of a batch without their first `skipped` tokens. Writes the results to rows first + 1 to last
+-- of `into`. hidden: the hidden states of these sequences.
 local function pool_chunk(hidden, mode, batch, first, last, skipped, into)
   local width, halves, lengths = into.shape[2], split(batch, first, last, skipped), {}
   local function pooled(by)
@@ -101,11 +102,11 @@ local function pool_chunk(hidden, mode, batch, first, last, skipped, into)
   y:release()
 end
 
--- What the head computes, over the tokens after the prompt alone.
+-- Computes what the head computes, but pools only the tokens after the prompt. skipped: the number of the prompt's tokens.
 local function pool_rest(encoder, batch, modes, skipped)
   for s = 1, batch.n do
     if batch.starts[s] - batch.starts[s - 1] <= skipped then
-      error(("embed: input %d: its %d tokens are all of the prompt, which has %d"):format(batch.of[s],
+      error(("embed: input %d: its %d tokens are all of the prompt, which has %d; no token is left to pool"):format(batch.of[s],
         batch.starts[s] - batch.starts[s - 1], skipped), 0)
     end
   end
@@ -125,7 +126,7 @@ end
 
 ---- Windows -----------------------------------------------------------------------------------------------------------
 
--- One row for each input: of several windows the mean, each counting as much as it has tokens.
+-- Returns one row for each input. The row of an input with several windows is their mean, weighted by their numbers of tokens.
 local function join(pooled, batch)
   if batch.n == batch.count then
     return pooled
@@ -150,22 +151,25 @@ end
 
 --- The options of embed, for options.read.
 embed.options = inputs.options {
-  prompt = { "other", help = "A text that goes before each, or a prompt's name in the checkpoint" },
+  prompt = { "other", help = "Text to put before each input, or the name of one of the checkpoint's prompts" },
   tables = { "flag", default = false },
   dimensions = { "integer", 1, help = "Only the first values of a vector, scaled to length 1 again if the model's are" },
   normalize = { "flag", help = "Whether vectors are scaled to length 1. Default: as the checkpoint says" },
 }
 
---- model:embed(inputs, options): F32 [inputs][H], whose bytes t:pointer() gives to FFI code; one input (not in a list) gives a
--- vector [H]. Second result: the batch, which says what was truncated. Options:
---   prompt     what goes before every text: the name of a prompt in config_sentence_transformers.json, or a text; false: nothing,
---              not even that file's default. Whether its tokens are pooled is for the checkpoint to say
---   tables     true: lists of numbers in place of a tensor
---   dimensions only the first so many values of each vector (Matryoshka), an integer from 1 to H; they are scaled to length 1
---              if the model's vectors are
---   normalize  true or false: whether vectors are scaled to length 1; by default as the checkpoint says
---   long       what becomes of long texts: "truncate" (default), "error", "windows", whose vectors' mean counts, before scaling
---   tokens, stride   of windows: tokens of each at most, and those that two have in common
+--- model:embed(inputs, options): one vector for each input, F32 [inputs][H]; t:pointer() gives its bytes to FFI code. One input
+-- (not in a list) gives a vector [H]. Second result: the batch, whose `truncated` lists the inputs that were cut. Options:
+--   prompt      the text that goes before every input: the name of a prompt in config_sentence_transformers.json, or the text
+--               itself; false: no prompt, not even that file's default. The checkpoint says whether the prompt's tokens are
+--               pooled
+--   tables      true: the result is lists of numbers instead of a tensor
+--   dimensions  an integer from 1 to H: only this many first values of each vector (Matryoshka). They are scaled to length 1 if
+--               the model's vectors are
+--   normalize   true or false: whether vectors are scaled to length 1; default: as the checkpoint says
+--   long        what happens to a long text: "truncate" (default); "error"; "windows": its vector is the mean over its windows,
+--               before the scaling
+--   tokens      max tokens of a sequence; default: the model's limit
+--   stride      tokens that two neighbouring windows share
 function embed.run(encoder, given, opts)
   options.method(encoder, "embed")
   local read = options.read(opts, embed.options, "embed")
@@ -177,7 +181,7 @@ function embed.run(encoder, given, opts)
   local all = vectors.finish(join(vectors.side_by_side(parts), batch), pooling, read)
   local broken = all:first_nonfinite()
   if broken then -- the hidden states are finite: Runner:run has looked
-    error(("embed: input %d: the vector is not finite: what the checkpoint has after the pooling makes it too large"):format(
+    error(("embed: input %d: the vector is not finite: the checkpoint's modules after the pooling make it too large"):format(
       broken), 0)
   end
   if read.tables then

@@ -1,7 +1,8 @@
---- fill_mask: what the masks in a text may stand for (Devlin et al. 2019, masked language model).
+--- fill_mask: the pieces of the vocabulary that fit in the place of each mask of a text (Devlin et al. 2019, masked language
+-- model).
 --
--- The head gives each mask a logit of every piece of the vocabulary; a piece's score is its probability among all of them, for
--- each mask on its own, as in the fill-mask pipeline of transformers.
+-- The head gives each mask one logit for every piece of the vocabulary. A piece's score is the softmax of these logits. Each mask
+-- is scored by itself, as in the fill-mask pipeline of transformers.
 local inputs = require "perigee.run.inputs"
 local options = require "perigee.options"
 local scores = require "perigee.tasks.scores"
@@ -16,7 +17,7 @@ local fill_mask = {
 
 ---- Masks -------------------------------------------------------------------------------------------------------------
 
--- Places of masks in an encoding.
+-- The positions of masks in an encoding.
 local function masks_of(e, mask)
   local list = {}
   for i = 1, #e.ids do
@@ -25,7 +26,9 @@ local function masks_of(e, mask)
   return list
 end
 
--- Adds the masks of one input to `marks`: { input =, token = in the batch, encoding =, place = in the encoding }.
+-- Adds the masks of one input to `marks`, each as { input =, token = its position in the batch, encoding =, place = its position
+-- in the encoding }. If a mask is in several windows, it is added once, from the window in which it has most context. first,
+-- last: the input's sequences. Returns how many masks were added.
 local function add_masks(marks, batch, mask, input, first, last)
   local parts, before = {}, #marks
   for s = first, last do
@@ -66,8 +69,8 @@ end
 
 ---- Pieces ------------------------------------------------------------------------------------------------------------
 
--- The `count` largest of V logits with their probabilities, as { token =, score = }, best first; of `among` if given,
--- a list of tokens.
+-- The `count` largest of V logits with their probabilities among all V, as { token =, score = }, best first. among: a list of
+-- tokens, to choose among these alone; nil: all.
 local function best_of(logits, V, count, among)
   local most, sum, best = -math.huge, 0, scores.keep(count)
   for v = 0, V - 1 do
@@ -89,8 +92,9 @@ local function best_of(logits, V, count, among)
   return list
 end
 
--- Whether a piece goes on with the word before it: WordPiece's prefix says that it does; where there is none, pieces that begin a
--- word are marked (by SentencePiece, or by GPT-2's letter for a space).
+-- Whether a piece continues the word before it; and, of a WordPiece, the piece without its prefix. In a WordPiece vocabulary, a
+-- piece with the prefix ("##ing") continues a word. In other vocabularies, pieces that begin a word are marked: by
+-- SentencePiece's U+2581, or by the letter that GPT-2 writes for a space.
 local function goes_on(tokenizer, piece)
   local prefix = tokenizer.prefix
   if prefix then
@@ -99,7 +103,7 @@ local function goes_on(tokenizer, piece)
   return piece:sub(1, 3) ~= "\226\150\129" and piece:sub(1, 2) ~= "\196\160"
 end
 
--- A text in which a piece stands in the place of the mask at bytes from to to.
+-- The text with a piece in place of the mask, which is at bytes `from` (from 0) to `to` (excluded).
 local function filled(tokenizer, text, from, to, token)
   local piece = tokenizer:piece(token)
   local joins, rest = goes_on(tokenizer, piece)
@@ -128,7 +132,7 @@ end
 
 ---- The task ----------------------------------------------------------------------------------------------------------
 
--- Tokens of a list of pieces or words, of which a model has V.
+-- The token ids of a list of pieces, nil for nil. V: how many tokens the model has logits for.
 local function tokens_of(tokenizer, list, V)
   local tokens = list and {}
   for i, piece in ipairs(list or {}) do
@@ -145,17 +149,17 @@ end
 --- The options of fill_mask, for options.read.
 fill_mask.options = inputs.options {
   top_k = { "integer", 1, default = 5, help = scores.TOP_K },
-  best = { same = "top_k" },
   targets = { "texts", help = "Only these pieces of the vocabulary" },
 }
 
 --- model:fill_mask(texts, options): for each mask of a text, in order, a list of { token =, piece =, score =, text = the text
--- with it }, best first. One text (not in a list) gives one list of masks. ids with masks in them have no text. A text without a
--- mask is an error. Second result: the batch. Options:
---   top_k     how many pieces for each mask; default 5 (best is another name for this option)
---   targets   a list of pieces: only these are looked at; scores stay what they are among all
---   long      what becomes of long texts: "truncate" (default; that it loses a mask is an error), "error", "windows"
---   tokens, stride   of windows: tokens of each at most, and those that two have in common
+-- with the piece in the mask's place }, best first. One text (not in a list) gives one list of masks. If the input is { ids = },
+-- the answers have no `text`. A text without a mask is an error. Second result: the batch. Options:
+--   top_k     how many pieces for each mask; default 5
+--   targets   a list of pieces: only these are answers. Their scores are still probabilities among all pieces
+--   long      what happens to a long text: "truncate" (default; it is an error if a mask is cut off); "error"; "windows"
+--   tokens    max tokens of a sequence; default: the model's limit
+--   stride    tokens that two neighbouring windows share
 function fill_mask.run(encoder, given, opts)
   options.method(encoder, "fill_mask")
   local read = options.read(opts, fill_mask.options, "fill_mask")
@@ -163,7 +167,7 @@ function fill_mask.run(encoder, given, opts)
   local V = encoder:runner("fill_mask"):width("logits", "fill_mask")
   local tokenizer = model:tokenizer()
   if not tokenizer.mask then
-    error("fill_mask: the tokenizer has no mask token", 0)
+    error("fill_mask: the tokenizer has no mask token; expected the tokenizer of a masked language model", 0)
   end
   local targets = tokens_of(tokenizer, read.targets, V)
   local batch = inputs.batch(model, given, "fill_mask", inputs.how(read, { forms = fill_mask.forms, keep = true }, "fill_mask"))

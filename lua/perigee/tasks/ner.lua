@@ -1,13 +1,13 @@
---- ner: the entities that are named in a text, or a tag for each of its words (token classification).
+--- ner: the entities that a text names, or one tag for each given word (token classification).
 --
--- The head gives each token a logit of each label. Labels are those of BIO: B-PER begins a person, I-PER goes on, O is outside;
--- a label without prefix goes on. `aggregation` says how tokens become entities, as in transformers' token-classification
--- pipeline:
---   none      each token that is not outside, alone
---   simple    neighbours of one kind are one entity (default)
---   first     the same, by words: a word's label is its first token's
---   average   a word's label is that of the mean of its tokens' probabilities
---   max       a word's label is that of its token with the highest probability
+-- The head gives each token one logit for each label. Labels follow BIO: B-PER begins a person, I-PER continues a person, O is
+-- outside of any entity. A label without prefix continues. `aggregation` says how tokens become entities, as in transformers'
+-- token-classification pipeline:
+--   none      each token that is not outside is an entity
+--   simple    neighbouring tokens of one kind are one entity (default)
+--   first     neighbouring words of one kind are one entity; a word's label is that of its first token
+--   average   the same; a word's label is that of the mean of its tokens' probabilities
+--   max       the same; a word's label is that of its token with the highest probability
 -- An entity's score is the mean of its tokens' or words' scores. The unknown token is always a word by itself. If the
 -- vocabulary marks continuations (WordPiece's prefix), every other token without the prefix begins a word. If the vocabulary
 -- has no such prefix, a token begins a word when there is a space before it.
@@ -26,8 +26,9 @@ local ner = {
 
 ---- Tokens ------------------------------------------------------------------------------------------------------------
 
--- The probabilities of each token of the texts that has some, by its place in the encoding: { token = list }. Where windows
--- overlap, that of the window in which it has most context counts.
+-- Returns an input's encoding and the probabilities of its tokens, { [position in the encoding] = list }. Special tokens have
+-- none. A token in several windows has the probabilities of the window in which it has most context. logits: [T][labels] of the
+-- batch, an array; first, last: the input's sequences.
 local function probabilities(batch, logits, labels, first, last)
   local parts, list = {}, {}
   for s = first, last do
@@ -49,7 +50,7 @@ local function probabilities(batch, logits, labels, first, last)
   return e, list
 end
 
--- Whether a token goes on with the word of the one before it.
+-- Whether token i continues the word of the token before it.
 local function continues(tokenizer, e, i)
   local prefix = tokenizer.prefix
   if e.ids[i] == tokenizer.unk then
@@ -62,7 +63,7 @@ local function continues(tokenizer, e, i)
   return from > 0 and text:byte(from) ~= 32 and text:byte(from + 1) ~= 32
 end
 
--- Tokens of a text that have probabilities, each as { label =, score =, from =, to =, p = }.
+-- The tokens of a text that have probabilities, as a list of { label =, score =, from =, to = (bytes), p =, token = }.
 local function tokens_of(e, p, labels)
   local list = {}
   for i = 1, #e.ids do
@@ -78,6 +79,7 @@ end
 
 ---- Words -------------------------------------------------------------------------------------------------------------
 
+-- The probabilities of a word by those of its tokens: one function for each aggregation by words.
 local decide = {}
 
 function decide.first(tokens)
@@ -104,12 +106,13 @@ function decide.average(tokens)
   return mean
 end
 
--- One item of several tokens.
+-- The word that several tokens make, as { label =, score =, from =, to = }. how: a key of decide.
 local function word_of(tokens, how, labels)
   local best, score = scores.best(decide[how](tokens))
   return { label = labels[best], score = score, from = tokens[1].from, to = tokens[#tokens].to }
 end
 
+-- The words of a list of tokens. continued(i): whether token i continues the word before it.
 local function words_of(tokens, continued, how, labels)
   local list, word = {}, nil
   for _, token in ipairs(tokens) do
@@ -126,12 +129,13 @@ end
 
 ---- Entities ----------------------------------------------------------------------------------------------------------
 
+-- The kind of a label, and whether the label begins an entity: "PER", true of "B-PER".
 local function kind_of(label)
   local prefix, kind = label:match "^([BI])%-(.*)$"
   return kind or label, prefix == "B"
 end
 
--- Neighbours of one kind as one.
+-- Joins neighbouring items of one kind.
 local function group(items)
   local list, open = {}, nil
   for _, item in ipairs(items) do
@@ -149,6 +153,7 @@ local function group(items)
   return list
 end
 
+-- The answer to a text: its items as entities with places in the text. read: the options.
 local function entities(items, text, read)
   local list, spans, ignored = {}, scores.spans(text), {}
   for _, label in ipairs(read.ignore_labels) do
@@ -177,8 +182,8 @@ local function of_text(model, e, p, read)
   return entities(items, e.texts[1], read)
 end
 
--- A tag for each of `count` words: { label =, score = }. One without a token, which the tokenizer dropped or truncating did, is
--- outside with the score 0.
+-- One tag for each of `count` words: { label =, score = }. A word has no token if the tokenizer dropped it or truncation cut it
+-- off; its tag is "O" with the score 0.
 local function of_words(model, e, p, aggregation, count)
   local labels, tokens, list = model.config.labels, {}, {}
   for _, token in ipairs(tokens_of(e, p, labels)) do
@@ -197,7 +202,7 @@ end
 
 local AGGREGATIONS = { none = true, simple = true, first = true, average = true, max = true }
 
--- The labels to leave out: a list of texts, which may be empty.
+-- The labels to leave out: the list of texts that the user gave, which may be empty, or the default.
 local function ignored_of(list)
   if type(list) == "table" and next(list) == nil then
     return list
@@ -205,7 +210,7 @@ local function ignored_of(list)
   return options.texts(list, "ner: ignore_labels") or { "O" }
 end
 
--- Options that are for texts alone: words have a tag each.
+-- Raises an error if an option was given that has no effect on an input of words, because each word has a tag.
 local function check_words(read)
   if read.aggregation and not decide[read.aggregation] then
     error(("ner: words take the aggregation first, average or max, not %s"):format(read.aggregation), 0)
@@ -222,15 +227,17 @@ ner.options = inputs.options {
   threshold = { "number", 0, 1, help = scores.THRESHOLD },
 }
 
---- model:ner(texts, options): for each text a list of { label =, score =, text =, start =, end = (characters from 0, end
--- excluded), first =, last = (characters from 1, both included), first_byte =, last_byte = }, in order; `token` too where tokens
--- are told apart. A character is a Unicode code point. For { words = { ... } } a list of one { label =, score = } a word. One
--- input (not in a list) gives one such list. Second result: the batch. Options:
+--- model:ner(texts, options): for each text the list of its entities in order, { label =, score =, text =, start =, end =
+-- (characters from 0, end excluded), first =, last = (characters from 1, both included), first_byte =, last_byte = }. A character
+-- is a Unicode code point. With the aggregation "none" an entity also has `token`, its position in the encoding. For an input
+-- { words = { ... } } the answer is a list of one { label =, score = } for each word. One input (not in a list) gives one such
+-- list. Second result: the batch. Options:
 --   aggregation    none, simple (default), first, average or max; for words as input: first (default), average or max
 --   ignore_labels  labels of entities that are left out; default { "O" }; {}: none. Not for words as input
 --   threshold      0 to 1: entities with a lower score are left out; default 0. Not for words as input
---   long           what becomes of long texts: "truncate" (default), "error", "windows"
---   tokens, stride   of windows: tokens of each at most, and those that two have in common
+--   long           what happens to a long text: "truncate" (default), "error", "windows"
+--   tokens         max tokens of a sequence; default: the model's limit
+--   stride         tokens that two neighbouring windows share
 function ner.run(encoder, given, opts)
   options.method(encoder, "ner")
   local read = options.read(opts, ner.options, "ner")

@@ -1,10 +1,11 @@
---- Prompts: texts that are put before an input, given by name or as a text. For tasks that take the option `prompt`.
+--- Prompts: texts that a task puts before each input. For tasks that take the option `prompt`.
 local pgee = require "perigee.ffi"
 
---- Returns the text of the prompt for a call of `task`; nil if there is no prompt. given: the name of one of the checkpoint's
--- prompts, or any other text, which is then the prompt itself; false: no prompt; nil: the checkpoint's default prompt. kind:
--- the kind of model whose prompts the task takes, "SentenceTransformer" or "CrossEncoder". If the checkpoint's prompts are for
--- another kind, the task ignores them.
+--- Returns the text of the prompt for a call of `task`, or nil if there is no prompt.
+--   given   the option's value: the name of one of the checkpoint's prompts; any other text is the prompt itself; false: no
+--           prompt; nil: the checkpoint's default prompt
+--   kind    the kind of model whose prompts the task takes, "SentenceTransformer" or "CrossEncoder". The task ignores prompts of
+--           a checkpoint that are for the other kind
 return function(model, given, task, kind)
   if given == false then
     return nil

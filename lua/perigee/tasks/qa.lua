@@ -1,4 +1,4 @@
---- qa: the answer to a question as a span of a context (Rajpurkar et al. 2016; no answer: 2018).
+--- qa: the answer to a question as a part of a context (SQuAD, Rajpurkar et al. 2016; "no answer": Rajpurkar et al. 2018).
 --
 -- The head gives each token two logits: one for the beginning of the answer, one for its end. Question and context are one
 -- pair. A long context is cut into several windows (Devlin et al. 2019). In each window, a softmax makes probabilities of the
@@ -26,16 +26,16 @@ local BY = { probability = true, logits = true }
 --- The options of qa, for options.read.
 qa.options = inputs.options {
   top_k = { "integer", 1, default = 1, help = scores.TOP_K },
-  best = { same = "top_k" },
-  longest = { "integer", 1, default = 30, help = "Most tokens of an answer. Default: 30" },
+  longest = { "integer", 1, default = 30, help = "Max tokens of an answer. Default: 30" },
   no_answer = { "flag", default = false, help = "\"No answer\" is one of the answers" },
   whole_words = { "flag", default = false, help = "Answers begin and end with words, not with pieces of them" },
-  by = { "choice", BY, default = "probability", help = "What orders answers of several windows. Default: probability" },
+  by = { "choice", BY, default = "probability", help = "Value that orders the answers of several windows. Default: probability" },
 }
 
 ---- One window --------------------------------------------------------------------------------------------------------
 
--- The logarithm of the sum of exp(logits[2 t]) over the context's tokens and the first token.
+-- The logarithm of the sum of exp(logits[2 t]) over the context's tokens and the first token. head: the context's first token;
+-- count: how many tokens it has.
 local function log_sum(logits, head, count)
   local most = logits[0]
   for t = head, head + count - 1 do
@@ -48,15 +48,16 @@ local function log_sum(logits, head, count)
   return most + math.log(sum)
 end
 
--- The stretch of the context that tokens i to j of an encoding cover: bytes from 0, the last excluded.
-local function stretch(e, i, j, ends)
+-- The bytes of the context that tokens i to j of an encoding cover: from (from 0) and to (excluded). ends: what word_ends
+-- returned, to extend the range to whole words; nil: no.
+local function bytes_of(e, i, j, ends)
   if ends then
     return ends.first[e.words[i]], ends.last[e.words[j]]
   end
   return e.offsets[i][1], e.offsets[j][2]
 end
 
--- Where each word of the context begins and ends.
+-- The byte at which each word of the context begins and the byte behind it: { first = { [word] = }, last = { [word] = } }.
 local function word_ends(e)
   local ends = { first = {}, last = {} }
   for i, word in pairs(e.words) do
@@ -69,8 +70,9 @@ local function word_ends(e)
   return ends
 end
 
--- Puts the stretches of one window into `best`, one answer each; logits: [tokens][2] of it. Returns what the window says for no
--- answer: the sum of its logits, and what is taken off a sum to make a logarithm of a probability.
+-- Puts every possible answer of one window into `best`. logits: [tokens][2] of the window, an array. Returns two numbers: the sum
+-- of the two logits of "no answer"; and the number that is subtracted from a sum of two logits to make it the logarithm of a
+-- probability.
 local function search(best, window, logits, read, ends)
   local e, head, count = window.encoding, window.head, window.to - window.from + 1
   local probability = log_sum(logits, head, count) + log_sum(logits + 1, head, count)
@@ -80,7 +82,7 @@ local function search(best, window, logits, read, ends)
       local sum = start + logits[2 * (head + j) + 1]
       local value = read.by == "probability" and sum - probability or sum
       if value > best.least then
-        local from, to = stretch(e, window.from + i, window.from + j, ends)
+        local from, to = bytes_of(e, window.from + i, window.from + j, ends)
         best:put { from = from, to = to, key = from * 2 ^ 26 + to, value = value, sum = sum, log = sum - probability }
       end
     end
@@ -90,7 +92,8 @@ end
 
 ---- An input ----------------------------------------------------------------------------------------------------------
 
--- The answer "no answer". Its score is the min over the windows; it is 0 if no window has a token of the context.
+-- The answer "no answer". null: { log =, sum =, value = } of the window in which it is least likely. The score is 0 if no window
+-- has a token of the context.
 local function null_answer(null)
   return { answer = "", start = 0, ["end"] = 0, score = math.exp(null.log), logits = null.sum, value = null.value }
 end
@@ -100,7 +103,7 @@ local SPACES = {
   "%s+", "\194[\133\160]", "\225\154\128", "\226\128[\128-\138\168\169\175]", "\226\129\159", "\227\128\128",
 }
 
--- Whether a text has nothing but spaces, those of Unicode included.
+-- Whether a text is empty or has only white space, that of Unicode included.
 local function is_blank(text)
   for _, space in ipairs(SPACES) do
     text = text:gsub(space, "")
@@ -115,7 +118,8 @@ local function answer_of(candidate, spans)
   return answer
 end
 
-local function in_order(list, null)
+-- Inserts "no answer" into a list of answers, before the first answer with a smaller value.
+local function insert_null(list, null)
   local at = 1
   while at <= #list and list[at].value >= null.value do
     at = at + 1
@@ -123,7 +127,8 @@ local function in_order(list, null)
   table.insert(list, at, null)
 end
 
--- A window over the context, also where the whole fits in: the run of the context's tokens.
+-- The window over the context's tokens: the part itself if the input was cut; if the whole input fits in one sequence, a window
+-- that is made here. nil if the context has no token.
 local function of_context(part)
   if #part.encoding.ids > part.to - part.from + 1 then
     return part
@@ -132,7 +137,7 @@ local function of_context(part)
   return list and list[1]
 end
 
--- Answers to the question that sequences first to last of the batch are about.
+-- The answers to one question. first, last: its sequences in the batch; logits: [T][2] of the batch, an array.
 local function answers(batch, logits, first, last, read)
   local e, best = batch.parts[first].encoding, scores.keep(read.top_k)
   local ends, null = read.whole_words and word_ends(e) or nil, { log = -math.huge, value = math.huge }
@@ -152,7 +157,7 @@ local function answers(batch, logits, first, last, read)
     found[i] = answer_of(candidate, spans)
   end
   if read.no_answer or #found == 0 then
-    in_order(found, null_answer(null))
+    insert_null(found, null_answer(null))
     found[read.top_k + 1] = nil
   end
   for _, answer in ipairs(found) do
@@ -165,15 +170,16 @@ end
 -- of the context from 0, end excluded), first =, last = (the same from 1, both included), first_byte =, last_byte = }; of a list
 -- of inputs, a list. A character is a Unicode code point. "No answer" is the answer "" with start and end 0 and without the other
 -- places. A context that is empty or has only spaces has no answer: its score is 0, and it has no logits. Options:
---   top_k        how many answers, best first; default 1 (best is another name for this option). If more than 1, each input has
+--   top_k        how many answers, best first; default 1. If more than 1, each input has
 --                a list of answers
---   tokens       of a window with the question, at most; 384, or the model's limit if that is less
---   stride       tokens that windows have in common; 128
---   longest      tokens of an answer at most; 30
+--   tokens       max tokens of a window, the question included; default 384, or the model's limit if that is less
+--   stride       tokens that two neighbouring windows share; default 128
+--   longest      max tokens of an answer; default 30
 --   no_answer    whether "no answer" is one of the answers; false
 --   whole_words  whether answers begin and end with words, not pieces of them; false
---   by           what answers of several windows are ordered by: "probability" (default), or "logits", the sum of the two
---   long         what becomes of a long context: "windows" (default), "truncate", "error"
+--   by           the value that orders the answers of several windows: "probability" (default), or "logits", the sum of the two
+--                logits
+--   long         what happens to a long context: "windows" (default), "truncate", "error"
 function qa.run(encoder, given, opts)
   options.method(encoder, "qa")
   local read = options.read(opts, qa.options, "qa")

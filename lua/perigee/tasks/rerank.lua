@@ -1,5 +1,5 @@
---- rerank: documents by how well they answer a query, as a cross-encoder judges each pair (Nogueira and Cho 2019). For
--- checkpoints that classify pairs with one label.
+--- rerank: documents in the order in which they answer a query, best first (Nogueira and Cho 2019). A cross-encoder, a checkpoint
+-- that classifies pairs with one label, scores each pair of query and document.
 local inputs = require "perigee.run.inputs"
 local json = require "perigee.base.json"
 local options = require "perigee.options"
@@ -14,6 +14,7 @@ local rerank = {
   evaluate = "perigee.evaluate.tasks.rerank",
 }
 
+-- A function of a list that returns the list of f(v).
 local function each(f)
   return function(logits)
     local list = {}
@@ -24,7 +25,7 @@ local function each(f)
   end
 end
 
--- PyTorch's classes of activations that make a score of a logit.
+-- The activations that make a score of a logit, by the names of PyTorch's classes.
 local ACTIVATIONS = {
   Sigmoid = scores.sigmoid,
   Identity = each(function(v) return v end),
@@ -33,7 +34,8 @@ local ACTIVATIONS = {
   Softplus = each(function(v) return math.max(v, 0) + math.log(1 + math.exp(-math.abs(v))) end),
 }
 
--- What sentence-transformers wrote about scores in config.json, at one of two places; without it a single label has a sigmoid.
+-- The function from a list of logits to scores. config.json names it in one of two fields, as sentence-transformers writes them;
+-- the default is the sigmoid.
 local function activation(config)
   local inside = config.json.sentence_transformers
   local name = type(inside) == "table" and inside.activation_fn
@@ -48,7 +50,7 @@ local function activation(config)
     config.path, json.describe(name), table.concat(options.names(ACTIVATIONS), ", ")), 0)
 end
 
--- A list of texts, or one.
+-- The documents as a list of texts. documents: a list, or one text. where: the beginning of an error.
 local function documents_of(documents, where)
   if type(documents) == "string" then
     return { documents }
@@ -64,7 +66,8 @@ local function documents_of(documents, where)
   return documents
 end
 
--- Every pair of { query =, documents = }... : { a, b, input =, document = }.
+-- All pairs of a list of { query =, documents = }, each as { query, document, input =, document = the places of both, where = the
+-- beginning of an error }.
 local function pairs_of(list)
   local all = {}
   for i, one in ipairs(list) do
@@ -81,7 +84,7 @@ local function pairs_of(list)
   return all
 end
 
--- The logit of each pair: of several windows the best counts.
+-- The logit of each pair. A pair with several windows has the largest of their logits.
 local function best_logits(rows, batch)
   local list = {}
   for input, first, last in batch:groups() do
@@ -104,8 +107,7 @@ end
 --- The options of rerank, for options.read.
 rerank.options = inputs.options {
   top_k = { "integer", 1, help = scores.TOP_K },
-  best = { same = "top_k" },
-  prompt = { "other", help = "A text that goes before the query, or a prompt's name in the checkpoint" },
+  prompt = { "other", help = "Text to put before the query, or the name of one of the checkpoint's prompts" },
 }
 
 -- Ranks the documents of each { query =, documents = } of a list: a list of lists, and the one batch. An entry of the batch's
@@ -148,11 +150,12 @@ end
 --- model:rerank(query, documents, options): a list of { index = place in documents, score =, logit =, text = }, best first. The
 -- score is what sentence-transformers' CrossEncoder gives: the logit's sigmoid, unless config.json says otherwise. Second result:
 -- the batch. Options:
---   top_k      how many documents; default all (best is another name for this option)
---   prompt     what goes before the query: the name of one of the checkpoint's prompts, or a text; false: nothing, not even the
---              checkpoint's default
---   long       what becomes of long pairs: "truncate" (default), "error", "windows" of the document, of which the best counts
---   tokens, stride   of windows: tokens of each at most, and those that two have in common
+--   top_k      how many documents; default all
+--   prompt     the text that goes before the query: the name of one of the checkpoint's prompts, or the text itself; false: no
+--              prompt, not even the checkpoint's default
+--   long       what happens to a long pair: "truncate" (default); "error"; "windows" of the document, of which the best counts
+--   tokens     max tokens of a sequence; default: the model's limit
+--   stride     tokens that two neighbouring windows share
 function rerank.method(encoder, query, documents, opts)
   local ranked, batch = rank(encoder, { { query = query, documents = documents }, single = true }, opts)
   return ranked[1], batch

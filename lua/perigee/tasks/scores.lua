@@ -1,4 +1,4 @@
---- Scores: what tasks make of logits.
+--- Scores: functions that several tasks use to make probabilities, best lists and places in a text from logits.
 local utf8 = require "perigee.base.utf8"
 local scores = {}
 
@@ -6,7 +6,8 @@ local scores = {}
 scores.TOP_K = "How many answers, best first. Default: of rerank and zeroshot all, of fill_mask 5, else 1"
 scores.THRESHOLD = "Only answers with at least this score"
 
---- Probabilities of one choice among all: a list. In double; the largest logit is taken off first.
+--- The softmax of a list of logits: a list of probabilities whose sum is 1. It is computed in double precision, and the largest
+-- logit is subtracted first, so that exp cannot overflow.
 function scores.softmax(logits)
   local most, sum, p = -math.huge, 0, {}
   for i = 1, #logits do
@@ -22,7 +23,7 @@ function scores.softmax(logits)
   return p
 end
 
---- A probability for each, on its own: a list.
+--- The sigmoid of each logit of a list: a list of independent probabilities.
 function scores.sigmoid(logits)
   local p = {}
   for i = 1, #logits do
@@ -31,7 +32,7 @@ function scores.sigmoid(logits)
   return p
 end
 
---- The place of the largest, the first of equals, and its value.
+--- The index of the largest entry of a list (the first one of equal entries), and its value.
 function scores.best(list)
   local best = 1
   for i = 2, #list do
@@ -40,9 +41,12 @@ function scores.best(list)
   return best, list[best]
 end
 
---- Keeps the best of what is put in. best:put { value =, key = } is for what has more than best.least, and best:sorted() is a
--- list of `count` at most, best first, the first of equals first; of those with one key (nil: none) only the best. Any count
--- costs no more than sorting all.
+--- Returns an object that keeps the `count` items with the largest values.
+--   best:put { value =, key = }   adds an item. The caller may skip an item whose value is not larger than best.least
+--   best:sorted()                 returns the list of at most `count` items, largest value first. Of items with equal values the
+--                                 one that was put first comes first. Of items with the same `key` only the best one is in the
+--                                 list; items without a key are all different.
+-- The time is at most that of sorting all items, however large `count` is.
 function scores.keep(count)
   local best, list = { least = -math.huge }, {}
   local function before(a, b)
@@ -75,7 +79,8 @@ function scores.keep(count)
   return best
 end
 
---- The mean of rows first to last, lists of one length, each counting as much as it has tokens; starts: a batch's.
+--- The mean of rows `first` to `last`, lists of one length. A row's weight is the number of tokens of its sequence. starts: the
+-- batch's `starts`.
 function scores.mean(rows, first, last, starts)
   local mean, all = {}, starts[last] - starts[first - 1]
   for k = 1, #rows[first] do
@@ -93,7 +98,7 @@ local function well_formed(text)
   return utf8.repair(text, "?")
 end
 
--- Characters that begin in bytes first to last (from 1) of a text.
+-- The number of characters that begin in bytes `first` to `last` (from 1) of a text.
 local function beginnings(text, first, last)
   local count = 0
   for i = first, last do
@@ -103,8 +108,8 @@ local function beginnings(text, first, last)
   return count
 end
 
---- A function of a byte offset into a text (from 0): how many characters begin before it. Offsets in any order cost one pass over
--- the text, and less than `step` bytes each.
+--- Returns a function of a byte offset into a text (from 0) that returns how many characters begin before the offset. Offsets may
+-- come in any order. All calls together read the text once, and each call reads less than `step` bytes more.
 function scores.characters(text)
   local step, before, known = 64, { [0] = 0 }, 0 -- before[k]: characters before byte k * step
   text = well_formed(text)

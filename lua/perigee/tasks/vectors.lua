@@ -35,7 +35,7 @@ function M.side_by_side(list)
   return all
 end
 
--- x W^T with the weight as it is in memory, because packing it takes longer than it saves for a few vectors.
+-- x W^T. The weight is read as it is in memory, because packing it takes longer than it saves for a few vectors.
 local function product(x, weight, given)
   local w = packed.new(weight, { in_place = true })
   given.kernel = "native"
@@ -99,10 +99,11 @@ local function check_dimensions(x, dimensions)
   end
 end
 
---- Makes the texts' vectors from their pooled hidden states x, and releases x. `pooling` (checkpoint/sentence.lua) gives the
--- layers after the pooling, then the division by the length, then the cut to its `dimensions`. given: what the caller says in
--- place of the checkpoint: dimensions, to which the vectors are cut before the division by the length; normalize, whether they
--- are divided by it.
+--- Makes the texts' vectors from their pooled hidden states x [texts][width], and releases x.
+--   pooling   what checkpoint/sentence.lua returns: the layers after the pooling are applied, then the division by the length,
+--             then the cut to pooling.dimensions
+--   given     what the caller asks for instead: dimensions, to which the vectors are cut before the division by the length;
+--             normalize, whether they are divided by their length
 function M.finish(x, pooling, given)
   local dimensions, normalize = given.dimensions, given.normalize
   if normalize == nil then

@@ -1,5 +1,5 @@
---- zeroshot: labels that the model was not trained on, through natural language inference (Yin et al. 2019): a label fits a text
--- as far as the text entails "This example is LABEL.". For checkpoints that classify pairs and have a label "entailment".
+--- zeroshot: labels that the model was not trained on, by natural language inference (Yin et al. 2019). A label fits a text as
+-- far as the text entails "This example is LABEL.". For checkpoints that classify pairs and have a label "entailment".
 local classify = require "perigee.tasks.classify"
 local inputs = require "perigee.run.inputs"
 local options = require "perigee.options"
@@ -13,7 +13,7 @@ local zeroshot = {
   evaluate = "perigee.evaluate.tasks.zeroshot",
 }
 
--- The place of the label whose name begins so; nil if there is none.
+-- The index of the first label whose name begins with `beginning`, in any case; nil if there is none.
 local function find(labels, beginning)
   for i, label in ipairs(labels) do
     if label:lower():sub(1, #beginning) == beginning then
@@ -22,7 +22,7 @@ local function find(labels, beginning)
   end
 end
 
--- The place of the entailment: by label2id, as transformers has it, else by the labels' names; nil if there is none.
+-- The index of the label for entailment: by label2id, as in transformers, else by the labels' names; nil if there is none.
 local function entailment(config)
   local ids = config.json.label2id
   for label, id in pairs(type(ids) == "table" and ids or {}) do
@@ -50,8 +50,8 @@ end
 --- The options of zeroshot, for options.read.
 zeroshot.options = inputs.options {
   labels = { "texts", required = "a list of texts", help = "Labels to choose from" },
-  template = { "text", default = "This example is {}.", help = "Sentence with {} in the place of a label" },
-  multi = { "flag", default = false, help = "Several labels may fit: each has a score of its own" },
+  template = { "text", default = "This example is {}.", help = "Sentence with {} in the place of the label" },
+  multi = { "flag", default = false, help = "Several labels may fit: each label is scored by itself" },
   top_k = { "integer", 1, help = scores.TOP_K },
 }
 
@@ -79,7 +79,7 @@ local function pairs_of(texts, read)
   return list
 end
 
--- The score of each label from the logits of its pair: list[first + 1] and so on.
+-- The score of each label of one text. list[first + 1] and so on: the logits of its pairs, one for each label.
 local function judge(list, first, read, entails, contradicts)
   local entailments = {}
   for l = 1, #read.labels do
@@ -112,14 +112,16 @@ local function sorted(labels, list, count)
 end
 
 --- model:zeroshot(texts, { labels = { ... }, ... }): for each text { labels = best first, scores = }. One text (not in a list)
--- gives one answer. Second result: the batch, of one pair for each text and label; what it says of a pair has both, input and
--- label. Options:
---   labels     names to choose from
---   template   the sentence that a label makes, with {} in its place; "This example is {}."
+-- gives one answer. Second result: the batch, which has one pair for each text and label. An entry of its `truncated` and
+-- `windows` has the index of the text, `input`, and of the label, `label`. Options:
+--   labels     the labels to choose from, a list of texts; must be given
+--   template   the sentence that is made of a label, with {} in its place; default "This example is {}."
 --   top_k      how many labels; default all
---   multi      false: one label fits, the scores add up to 1. true: each for itself, entailment against contradiction
---   long       what becomes of long texts, never of labels: "truncate" (default), "error", "windows"
---   tokens, stride   of windows: tokens of each at most, and those that two have in common
+--   multi      false (default): one label fits, and the scores add up to 1. true: each label is scored by itself, entailment
+--              against contradiction
+--   long       what happens to a long text: "truncate" (default), "error", "windows". Labels are never cut
+--   tokens     max tokens of a sequence; default: the model's limit
+--   stride     tokens that two neighbouring windows share
 function zeroshot.run(encoder, given, opts)
   options.method(encoder, "zeroshot")
   local read, single = read_options(opts), type(given) == "string"

@@ -280,7 +280,7 @@ describe("inputs", function()
       { { ids = { 1e9 } }, "expected an integer from 0 to" },
       { { ids = { 1, 2 }, types = { 0 } }, "types has 1 entries, ids has 2" },
       { { ids = { 1 }, types = { 2 } }, "types[1] is 2, expected an integer from 0 to 1" },
-      { { ids = { 1 }, mask = { 1 } }, 'unknown key "mask" beside ids' },
+      { { ids = { 1 }, mask = { 1 } }, 'unknown key "mask"; expected ids and types' },
       { { ids = "abc" }, "ids is the string 'abc', expected a list of integers" },
       { { ids = require("ffi").new "int[3]" }, "expected a list of integers" },
     } do

@@ -137,12 +137,12 @@ describe("a long text", function()
   it("has a stride only in windows", function()
     for task, run in pairs(TASKS) do
       for _, long in ipairs { "truncate", "error" } do
-        local message = ('%s: stride is what two windows have in common, but long is "%s"; give long = "windows"'):format(
+        local message = ('%s: stride is how many tokens two windows share, but long is "%s"; give long = "windows"'):format(
           task, long)
         assert.matches(message, failure(run[2], load(run[1]), { long = long, stride = 4 }), 1, true)
       end
     end
-    assert.matches('classify: stride is what two windows have in common, but long is "truncate"',
+    assert.matches('classify: stride is how many tokens two windows share, but long is "truncate"',
       failure(perigee.tasks.classify.run, load "nli", TEXT, { stride = 4 }), 1, true)
   end)
 
@@ -292,7 +292,7 @@ describe("a long text", function()
     model = load "mlm"
     local text = "[MASK] " .. LONG .. "[MASK] " .. LONG .. "[MASK]"
     assert.matches("fill_mask: input 1: 2 of 3 masks lie beyond the limit", failure(model.fill_mask, model, text), 1, true)
-    local masks = model:fill_mask(text, { long = "windows", best = 2 })
+    local masks = model:fill_mask(text, { long = "windows", top_k = 2 })
     assert.are.equal(3, #masks)
     assert.are.equal(masks[3][1].text:sub(-#masks[3][1].piece), masks[3][1].piece)
   end)
@@ -317,7 +317,7 @@ describe("a long text", function()
     assert.are.same({ "is", "water", ".", "[SEP]" }, ids)
     assert.matches("zeroshot: input 1, label 1: it has 70 tokens without the text that is cut (the first)",
       failure(load("nli").zeroshot, load "nli", "the water", { labels = { LONG } }), 1, true)
-    assert.matches("qa: it has 66 tokens without the text that is cut (the second), which leaves nothing for that within 40",
+    assert.matches("qa: it has 66 tokens without the text that is cut (the second), which leaves no room for it within 40 tokens",
       failure(load("qa").qa, load "qa", { question = LONG, context = LONG }), 1, true)
   end)
 end)
@@ -385,7 +385,7 @@ describe("the best", function()
   it("may be all: answers of a long context and pieces of a vocabulary, each once", function()
     local context = ("Ötters look at the water 🙂 all day. "):rep(100)
     local given = { question = "who?", context = context }
-    local few, all = load("qa"):qa(given, { best = 5 }), load("qa"):qa(given, { best = 2 ^ 31 })
+    local few, all = load("qa"):qa(given, { top_k = 5 }), load("qa"):qa(given, { top_k = 2 ^ 31 })
     assert.is_true(#all > 10000)
     assert.are.same(few, { unpack(all, 1, 5) })
     local seen = {}
@@ -394,7 +394,7 @@ describe("the best", function()
       seen[one.first_byte .. " " .. one.last_byte] = true
       assert.is_true(k == 1 or one.score <= all[k - 1].score)
     end
-    local pieces = load("mlm"):fill_mask("the [MASK]", { best = 2 ^ 31 })[1]
+    local pieces = load("mlm"):fill_mask("the [MASK]", { top_k = 2 ^ 31 })[1]
     local sum = 0
     for _, piece in ipairs(pieces) do
       sum = sum + piece.score
@@ -559,11 +559,9 @@ describe("options", function()
     end
   end)
 
-  it("have one name each; best is another name for top_k", function()
+  it("have one name each", function()
     local given = { question = "what?", context = TEXT }
-    assert.are.same(load("qa"):qa(given, { top_k = 3 }), load("qa"):qa(given, { best = 3 }))
-    assert.matches("qa: top_k and best are two names of one option, expected one of them",
-      failure(perigee.tasks.qa.run, load "qa", given, { top_k = 3, best = 3 }), 1, true)
+    assert.matches("qa has no option best, only by,", failure(perigee.tasks.qa.run, load "qa", given, { best = 3 }), 1, true)
     assert.matches("classify has no option aply, only apply, long, stride, threshold, tokens, top_k, truncation_side (did you "
       .. 'mean "apply"?)', failure(perigee.tasks.classify.run, load "nli", TEXT, { aply = "none" }), 1, true)
   end)
@@ -593,10 +591,10 @@ describe("what is wrong", function()
       { qa, "qa", { { { question = "x", context = 3 } } }, "qa: input 1: context is 3, expected a text" },
       { qa, "qa", { { question = "x", context = "x", id = 1 } }, 'qa: unknown key "id"; expected context and question' },
       { qa, "qa", { 7 }, "qa: expected { question =, context = } or a list of inputs; got 7" },
-      { qa, "qa", { {}, { best = 0 } }, "qa: best is 0, expected an integer of at least 1" },
+      { qa, "qa", { {}, { top_k = 0 } }, "qa: top_k is 0, expected an integer of at least 1" },
       { qa, "qa", { {}, { by = false } }, "qa: by is false, expected one of logits, probability" },
       { ner, "ner", { "x", { long = false } }, "ner: long is false, expected one of error, truncate, windows" },
-      { qa, "qa", { {}, { best = false } }, "qa: best is false, expected an integer of at least 1" },
+      { qa, "qa", { {}, { top_k = false } }, "qa: top_k is false, expected an integer of at least 1" },
       { qa, "qa", { {}, { longest = "x" } }, "qa: longest is the string 'x', expected an integer of at least 1" },
       { qa, "qa", { {}, { stride = -1 } }, "qa: stride is -1, expected an integer of at least 0" },
       { qa, "qa", { {}, { no_answer = 1 } }, "qa: no_answer is 1, expected true or false" },
@@ -635,7 +633,7 @@ describe("what is wrong", function()
       { cross, "rerank", { "x", { "a", nil, "c" } }, "rerank: " },
       { cross, "rerank", { "x", { a = "b" } }, "rerank: expected a list of texts, found the key a" },
       { sentence, "embed", { "x", { prompt = 1 } }, "embed: prompt is 1, expected the name of a prompt, a text, or false" },
-      { sentence, "embed", { { ids = { 1 } } }, "embed: a prompt goes before a text, not before ids" },
+      { sentence, "embed", { { ids = { 1 } } }, "embed: a prompt goes before a text, but the input is ids" },
       { sentence, "embed", { "x", { tables = 1 } }, "embed: tables is 1, expected true or false" },
       { sentence, "embed", { "x", { promt = "x" } }, "embed has no option promt, only" },
     } do

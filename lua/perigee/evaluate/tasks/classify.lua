@@ -6,7 +6,7 @@ local map, need, need_pairs, numbers = shared.map, shared.need, shared.need_pair
 
 local jobs = {}
 
--- The set's labels by the model's names. A file may name a label in upper or lower case, or give its number from 0.
+-- The set's labels as the model calls them. A file may write a label in upper or lower case, or as its number from 0.
 local function names_of(set, labels)
   local known = {}
   for i, name in ipairs(labels) do
@@ -25,10 +25,10 @@ local function names_of(set, labels)
   end)
 end
 
--- The checkpoint's labels, an error if it has no head for them.
+-- The checkpoint's labels. A checkpoint without a head for them is an error.
 local function labels_of(encoder)
   if not encoder.config.labels then
-    encoder:classify {} -- says what head there is
+    encoder:classify {} -- raises the error, which says what head there is
   end
   return encoder.config.labels
 end
@@ -62,21 +62,22 @@ local function of_numbers(set, encoder, task)
   }
 end
 
--- classify gives one of the model's labels for each text or pair. Metrics: accuracy; if there are two labels, F1 of the second
--- one and Matthews' correlation, else macro F1. A regression gives a number: see regression.
+-- The job classify: the model gives each text or pair one of its labels. Metrics: accuracy; with two labels also F1 of the second
+-- one and Matthews' correlation, else macro F1. A model that is a regression is judged as by the job regression.
 local function classify(set, encoder, _, task)
   need(set, task, "label", "score")
   return (encoder.config.problem == "regression" and of_numbers or of_labels)(set, encoder, task)
 end
 
--- classify for pairs only.
+-- The job pairs: classify, but the set must have pairs of texts.
 local function of_pairs(set, encoder, opts, task)
   need(set, task, "label", "score")
   need_pairs(set, task)
   return classify(set, encoder, opts, task)
 end
 
--- A number for each text, or pair: Spearman's and Pearson's correlation. A classifier of several labels is refused.
+-- The job regression: the model gives each text or pair a number. Metrics: Spearman's and Pearson's correlation. A classifier
+-- with several labels is an error.
 local function regression(set, encoder, _, task)
   need(set, task, "label", "score")
   return of_numbers(set, encoder, task)

@@ -5,10 +5,10 @@ local by_score, differ, fail, map = shared.by_score, shared.differ, shared.fail,
 local first_differs, need, numbers = shared.first_differs, shared.need, shared.numbers
 local metrics = require "perigee.evaluate.metrics"
 
-local OF_EMBED = { prompt = { "other", help = "A text that goes before each, or a prompt's name in the checkpoint" } }
+local OF_EMBED = { prompt = { "other", help = "Text to put before each input, or the name of one of the checkpoint's prompts" } }
 local OF_RETRIEVAL = {
-  query_prompt = { "other", help = "What goes before each query: a text, or a prompt's name in the checkpoint" },
-  document_prompt = { "other", help = "What goes before each document: a text, or a prompt's name in the checkpoint" },
+  query_prompt = { "other", help = "Text to put before each query, or the name of one of the checkpoint's prompts" },
+  document_prompt = { "other", help = "Text to put before each document, or the name of one of the checkpoint's prompts" },
 }
 
 ---- Vectors -----------------------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ local function dot(a, b, width)
   return sum
 end
 
--- Pairs by the cosine of their vectors.
+-- Scores pairs by the cosine of their vectors.
 local function similarity(set, opts)
   local scores, binary = numbers(set, "embed")
   return {
@@ -64,7 +64,7 @@ local function similarity(set, opts)
   }
 end
 
--- Texts by the label of the nearest other text.
+-- Gives each text the label of the nearest other text.
 local function neighbours(set, opts)
   if type(set.texts[1]) ~= "string" then
     fail(set, "has labels for pairs of texts, which only a classifier answers")
@@ -94,8 +94,9 @@ local function neighbours(set, opts)
   }
 end
 
--- Vectors. Pairs with scores: the correlations of their cosines, and before them the average precision if all scores are 0 or
--- 1; texts with labels: how often the nearest other text has the same label. options: prompt.
+-- The job embed. Of pairs with scores, the metrics are the correlations of scores and cosines, and before them the average
+-- precision if all scores are 0 or 1. Of texts with labels, the metric is how often the nearest other text has the same label.
+-- options: prompt.
 local function embed(set, _, opts)
   need(set, "embed", "score", "label")
   if set.kind == "score" then
@@ -106,9 +107,9 @@ end
 
 ---- Retrieval ---------------------------------------------------------------------------------------------------------
 
-local DEPTH = 100 -- documents that are ranked
+local DEPTH = 100 -- how many documents are ranked for each query
 
--- The best documents of a query, by the cosine, the earlier first where they are equal.
+-- The numbers of the best documents of a query, by the cosine, best first. If two are equal, the earlier one is first.
 local function best_documents(query, documents, width)
   local cosines, order = {}, {}
   for i, document in ipairs(documents) do
@@ -123,8 +124,8 @@ local function best_documents(query, documents, width)
   return { unpack(order, 1, DEPTH) }
 end
 
--- Documents found for queries by the cosine of their vectors: nDCG@10, recall@10 and @100, the mean reciprocal rank (of the
--- first 100). options: query_prompt, document_prompt.
+-- The job retrieval: finds documents for queries by the cosine of their vectors. Metrics: nDCG@10, recall@10, recall@100, and the
+-- mean reciprocal rank among the first 100. options: query_prompt, document_prompt.
 local function retrieval(set, _, opts)
   need(set, "retrieval", "retrieval")
   local units, width = {}, nil
@@ -138,7 +139,7 @@ local function retrieval(set, _, opts)
     units = units,
     run = function(e, some)
       local list, at = {}, 1
-      while at <= #some do -- runs of one prompt
+      while at <= #some do -- texts with the same prompt are one call
         local texts, prompt = {}, some[at][2]
         while some[at] and some[at][2] == prompt do
           texts[#texts + 1] = some[at][1]

@@ -6,9 +6,9 @@ local shared = require "perigee.evaluate.tasks.shared"
 local map, need = shared.map, shared.need
 
 local OPTIONS = {
-  strict = { "flag", help = "Entities as in strict IOB2: only B- opens one" },
+  strict = { "flag", help = "Entities as in strict IOB2: only B- begins one" },
   aggregation = {
-    "choice", { first = true, average = true, max = true }, help = "Which of a word's tokens decide. Default: first",
+    "choice", { first = true, average = true, max = true }, help = "How a word's label is made from its tokens. Default: first",
   },
 }
 
@@ -21,8 +21,8 @@ local function same_tags(a, b)
   return true
 end
 
--- A tag for each word: F1, precision and recall of entities over all sentences together, and the accuracy of tags. options:
--- strict (entities as in seqeval's strict IOB2), aggregation (of a word's tokens: "first").
+-- The model gives each word a tag. Metrics: F1, precision and recall of entities over all sentences together, and the accuracy of
+-- tags. options: strict (entities as in seqeval's strict IOB2), aggregation (see tasks/ner.lua; default "first").
 local function ner(set, _, opts)
   need(set, "ner", "tags")
   return {

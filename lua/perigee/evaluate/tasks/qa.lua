@@ -7,14 +7,14 @@ local differ, map, need = shared.differ, shared.map, shared.need
 
 local OPTIONS = {
   language = { "text", help = "Compare answers as MLQA does for that language, such as de. Default: as SQuAD does" },
-  tokens = { "integer", 2, help = "Tokens of a window. Default: 384" },
-  stride = { "integer", 0, help = "Tokens that two windows have in common. Default: 128" },
-  longest = { "integer", 1, help = "Most tokens of an answer. Default: 30" },
+  tokens = { "integer", 2, help = "Max tokens of a window. Default: 384" },
+  stride = { "integer", 0, help = "Tokens that two neighbouring windows share. Default: 128" },
+  longest = { "integer", 1, help = "Max tokens of an answer. Default: 30" },
 }
 
--- Answers to questions: SQuAD's F1 and exact match. The answer has the best sum of logits over windows of 384 tokens with a
--- stride of 128, and at most 30 tokens. If the file has questions without an answer, "no answer" is a possible answer. options:
--- language, tokens, stride, longest.
+-- Metrics: SQuAD's F1 and exact match. As in SQuAD's reference program, the answer is the one with the largest sum of logits over
+-- all windows. If the file has questions without an answer, "no answer" is a possible answer. options: language, tokens, stride,
+-- longest.
 local function qa(set, _, opts)
   need(set, "qa", "qa")
   local unanswered = false

@@ -5,7 +5,8 @@ local shared = require "perigee.evaluate.tasks.shared"
 local first_differs, map, need, need_pairs = shared.first_differs, shared.map, shared.need, shared.need_pairs
 local numbers = shared.numbers
 
--- Rows of query, document and relevance by query, in the order in which the queries come.
+-- The rows of query, document and relevance grouped by query, in the order of the queries: { query =, documents = } each; the
+-- relevances by document; whether all relevances are 0 or 1.
 local function by_query(set)
   local queries, at, judgements = {}, {}, {}
   local relevance, binary = numbers(set, "rerank")
@@ -21,7 +22,7 @@ local function by_query(set)
   return queries, judgements, binary
 end
 
--- The mean over queries of the average precision of the scores that a query's documents have; 0 where none is relevant.
+-- The mean over the queries of the average precision of the documents' scores. It is 0 for a query without a relevant document.
 local function mean_precision(orders, judgements)
   return metrics.mean(map(orders, function(order, i)
     local relevance = map(order, function(d) return judgements[i][d] end)
@@ -30,8 +31,8 @@ local function mean_precision(orders, judgements)
   end))
 end
 
--- Documents put in order for each query; rows of query, document and relevance: the mean reciprocal rank and nDCG@10, and the
--- mean average precision if all relevances are 0 or 1.
+-- The model puts the documents of each query in order. Metrics: the mean reciprocal rank and nDCG@10, and the mean average
+-- precision if all relevances are 0 or 1.
 local function rerank(set)
   need(set, "rerank", "score", "label")
   need_pairs(set, "rerank")

@@ -1,4 +1,4 @@
---- Shared: what the modules of tasks have in common: which sets a task takes, labels as numbers, metrics of labels and scores.
+--- Shared: functions for the modules of this folder: checks of sets, labels as numbers, metrics of labels, scores and rankings.
 local metrics = require "perigee.evaluate.metrics"
 local ranking = require "perigee.evaluate.ranking"
 
@@ -9,12 +9,12 @@ local NEEDS = {
   qa = "questions with contexts and answers", tags = "words with tags", retrieval = "documents, queries and judgements",
 }
 
---- An error that names the set's file.
+--- fail(set, format, ...): raises an error that names the set's file.
 function shared.fail(set, ...)
   error(("%s: "):format(set.path) .. string.format(...), 0)
 end
 
---- An error unless the set is of one of the kinds, for the task of that name.
+--- need(set, task, kind...): raises an error unless the set is of one of the kinds. task: the name of the job, for the error.
 function shared.need(set, task, ...)
   local names = {}
   for i, kind in ipairs { ... } do
@@ -26,7 +26,7 @@ function shared.need(set, task, ...)
   shared.fail(set, "has %s, and %s is judged by %s", NEEDS[set.kind] or "no labels", task, table.concat(names, ", or "))
 end
 
---- An error unless the set has pairs of texts.
+--- Raises an error unless the set has pairs of texts. task: the name of the job, for the error.
 function shared.need_pairs(set, task)
   if type(set.texts[1]) ~= "table" then
     shared.fail(set, "has single texts, and %s is judged by pairs; %stext and %spair say which columns they are", task,
@@ -39,7 +39,7 @@ function shared.differ(a, b)
   return a ~= b
 end
 
---- The list of f(value, place) of a list.
+--- The list of f(value, index) over a list.
 function shared.map(list, f)
   local mapped = {}
   for i, value in ipairs(list) do
@@ -48,7 +48,7 @@ function shared.map(list, f)
   return mapped
 end
 
---- The metrics of answers that are labels. classes: all labels there are.
+--- The metrics of answers that are labels. classes: the list of all labels.
 function shared.by_label(answers, labels, classes)
   local list = { { "accuracy", metrics.accuracy(answers, labels) } }
   if #classes == 2 then
@@ -65,7 +65,7 @@ function shared.by_score(answers, scores)
   return { { "Spearman", metrics.spearman(answers, scores) }, { "Pearson", metrics.pearson(answers, scores) } }
 end
 
---- The labels as numbers; true if all of them are 0 or 1 and both occur.
+--- The set's labels as numbers. Second result: true if all of them are 0 or 1 and both occur.
 function shared.numbers(set, task)
   local seen, others = {}, false
   local list = shared.map(set.labels, function(label)

@@ -5,11 +5,11 @@ local by_label, differ, fail, map, need = shared.by_label, shared.differ, shared
 
 local OPTIONS = {
   labels = { "texts", help = "Labels to choose from. Default: the file's" },
-  template = { "text", help = "The hypothesis. Default: 'This example is {}.'" },
+  template = { "text", help = "Sentence with {} in the place of the label. Default: 'This example is {}.'" },
 }
 
--- Gives each text one of the labels, by a model of natural language inference. options: labels (default: the file's),
--- template.
+-- The model gives each text one of the labels. options: labels (default: all labels of the file), template. Metrics: those of
+-- classify.
 local function zeroshot(set, _, opts)
   need(set, "zeroshot", "label")
   local labels, seen = {}, {}
