@@ -177,29 +177,34 @@ function Artifact.save()
   error("save: an artifact is the file that it was opened from: copy that")
 end
 
--- Settings are read like fields, as of a quantized model. Their module is loaded by whoever asks.
-local SETTINGS = {
-  activations = true, symmetric = true, per = true, weights = true, alpha = true, skip = true, attention = true, range = true,
-  pages = true, sites = true,
-}
+-- The registry of settings, which is loaded when it is first needed, because opening a file must be fast.
+local function settings_registry()
+  return require "perigee.quantize.settings.registry"
+end
 
+-- Fields of an artifact that can be nil. They are no settings.
+local OWN = { tokens_of = true, choices = true, kernel = true, budget = true, architecture = true, unreadable = true }
+
+-- Settings are read like fields, as those of a quantized model.
 function Artifact.__index(self, key)
   local method = Artifact[key]
-  if method == nil and (SETTINGS[key] or key == "settings") and self.file:metadata "settings" then
-    local chosen = named(self, require("perigee.quantize.settings").new, decoded(self, "settings"), 0)
+  if method ~= nil or OWN[key] or not self.file:metadata "settings" then
+    return method
+  elseif key == "settings" or settings_registry().of[key] then
+    local chosen = named(self, require("perigee.quantize.settings").new, decoded(self, "settings"))
     rawset(self, "settings", chosen)
     return key == "settings" and chosen or chosen[key]
   end
-  return method
 end
 
 -- What __index knows besides methods, for whoever lists names.
 function Artifact.__names(self)
-  return self.file:metadata "settings" and { SETTINGS, { settings = true } } or {}
+  return self.file:metadata "settings" and { settings_registry().of, { settings = true } } or {}
 end
 
 function Artifact.__newindex(_, key)
-  error(SETTINGS[key] and READ_ONLY:format(key) or ("an artifact has no field %s to be set"):format(pgee.describe(key)))
+  local known = settings_registry().of[key]
+  error(known and READ_ONLY:format(key) or ("an artifact has no field %s to be set"):format(pgee.describe(key)))
 end
 
 function Artifact:__tostring()

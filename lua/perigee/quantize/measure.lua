@@ -7,6 +7,7 @@ local linear = require "perigee.linear"
 local lower = require "perigee.graph.passes.lower"
 local quant = require "perigee.quant"
 local quantize = require "perigee.graph.passes.quantize"
+local registry = require "perigee.quantize.settings.registry"
 local settings = require "perigee.quantize.settings"
 local sites = require "perigee.graph.passes.sites"
 local smooth = require "perigee.graph.passes.smooth"
@@ -18,8 +19,7 @@ local function key_of(site, own)
   if own.skip or own.per == "sequence" then
     return nil
   end
-  return ("%s %s %s %s %s %s %s"):format(site.name, own.activations, own.per, tostring(own.symmetric), own.weights,
-    tostring(own.alpha), own.activations == "static" and own.range or "")
+  return ("%s %s"):format(site.name, registry.key("sqnr", own))
 end
 
 -- FP32's output of a linear over the sample.
@@ -43,7 +43,7 @@ local function test(q, node, parts, own, x, expected, shared)
     local alpha, factors, wmax = smooth.values(node.site, parts, q.stats, own, memo)
     local quantizer, weight = quantize.values({
       site = node.site, parts = node.parts, alpha = alpha, factors = factors, wmax = wmax,
-    }, q.stats, own, memo, q.settings.pages)
+    }, q.stats, own, memo)
     made[1] = quant.quantize(x, {
       symmetric = quantizer.symmetric, scale = quantizer.scale, zero = quantizer.zero, smooth = factors or nil,
     })

@@ -66,7 +66,7 @@ end
 local change
 
 function Quantized.__newindex(q, key, value)
-  raise(change, q, settings.with, { [key] = value }, 0)
+  raise(change, q, settings.with, { [key] = value })
 end
 
 -- From a graph to INT8: each pass takes a graph and returns one.
@@ -179,10 +179,10 @@ local function set(q, pattern, changes)
     if type(pattern) ~= "table" then
       error(("set: expected a table of settings, got %s"):format(pgee.describe(pattern)), 0)
     end
-    return change(q, settings.with, pattern, 0)
+    return change(q, settings.with, pattern)
   end
   local found = patterns.find(pattern, measure.sites(q))
-  local record = change(q, settings.at, found, changes, 0)
+  local record = change(q, settings.at, found, changes)
   record.moved = not_named(pattern, found)
   return record
 end
@@ -219,7 +219,7 @@ local function diff(q, other)
   if type(other) ~= "table" then
     error(("diff: expected a quantized model, settings, or a table of settings, got %s"):format(pgee.describe(other)), 0)
   elseif of == q and other ~= q then
-    other = { settings = settings.is(other) and other or settings.new(other, 0) }
+    other = { settings = settings.is(other) and other or settings.new(other) }
     settings.check_patterns(other.settings, measure.sites(q))
   elseif table.concat(patterns.names(measure.sites(of)), " ") ~= table.concat(patterns.names(measure.sites(q)), " ") then
     error("diff: the other model has other sites", 0)
@@ -382,7 +382,7 @@ function quantized.new(model, given)
   end
   local stats = chosen.stats
   chosen.stats = nil
-  local new = settings.new(chosen, 0)
+  local new = settings.new(chosen)
   if type(stats) ~= "nil" and (type(stats) ~= "table" or type(stats.site) ~= "function") then
     error("quantize: stats is " .. pgee.describe(stats) .. ", expected what model:calibrate returns", 0)
   elseif stats == nil and new.activations ~= "static" and type(chosen.alpha) == "number" then

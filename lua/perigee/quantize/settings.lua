@@ -1,46 +1,52 @@
 --- Settings: everything a user can choose about quantization, as one immutable table.
 --
---   activations  "static": scales from calibration. "dynamic": scales from the row at hand
---   symmetric    activations: u8 around 128 (true) or with a zero point of their own (false). Default: static false, dynamic true
+--   activations  "static": scales from calibration. "dynamic": scales from the row or sequence at hand
+--   symmetric    activations: u8 around 128 (true), or with a zero point of their own (false). Default: false if static, true if
+--                dynamic
 --   per          what one activation scale covers. static: "tensor". dynamic: "token" (default) or "sequence"
 --   weights      what one weight scale covers: "row" (an output channel, default) or "tensor"
---   alpha        SmoothQuant's alpha, 0 to 1; false: no smoothing; or a table of pattern = number or false, where the longest
---                pattern that matches a site decides and the default stands for the rest
---   skip         a list of patterns: these linears stay FP32, and are not smoothed
---   attention    "int8", "f32" or "auto": INT8 where calibration measured that it keeps 20 dB of the signal. INT8 needs
---                statistics; without them "auto" is FP32. Where the linear of queries, keys and values stays FP32, so does its
---                attention
+--   alpha        SmoothQuant's alpha, 0 to 1; false: no smoothing; or a table { pattern = number or false }: the longest
+--                pattern that matches a site decides, and sites that no pattern matches have the default
+--   skip         a list of patterns: these linears stay FP32 and are not smoothed
+--   attention    "int8", "f32" or "auto" (default): INT8 where calibration measured an SQNR of at least 20 dB. INT8 attention
+--                needs statistics; without them "auto" means FP32. If the linear of queries, keys and values stays FP32, its
+--                attention does, too
+--   range        range method: how the range that a static scale covers is chosen (quantize/ranges/init.lua)
 --   pages        "normal", or "huge": packed weights lie in memory that asks the kernel for huge pages. The bits are the same
---   range        range method: how the range that a static scale covers is chosen (see quantize/ranges/init.lua)
---   sites        what sites have of their own: { pattern = { activations, symmetric, per, weights, alpha, skip, range } },
---                where the closest pattern decides, setting by setting. A site with activations of its own has their defaults
---                of symmetric, per, and of an alpha that is at its default
+--   sites        settings of single sites: { pattern = { alpha = 0.5, ... } }. For each setting the closest pattern that has a
+--                value for it decides. A site with activations of its own has their defaults of symmetric and per, and of an
+--                alpha that is at its default
 --
--- base/patterns.lua says what a pattern is and which is closest; settings/values.lua what each setting may be.
+-- settings/registry.lua has one entry for each setting. base/patterns.lua says what a pattern is and which one is the closest.
 local options = require "perigee.options"
 local patterns = require "perigee.base.patterns"
 local pgee = require "perigee.ffi"
-local error = pgee.error
+local registry = require "perigee.quantize.settings.registry"
 local values = require "perigee.quantize.settings.values"
+local error = pgee.error
 
---- The names of all settings, of those that a site may have of its own, and the default alphas.
-local settings = { KEYS = values.KEYS, OF_SITE = values.OF_SITE, ALPHA = values.ALPHA }
+--- KEYS: the names of all settings. OF_SITE: of those that a site can have a value of its own for. ALPHA: the default alphas of
+-- static and dynamic activations.
+local settings = { KEYS = registry.KEYS, OF_SITE = registry.OF_SITE, ALPHA = registry.of.alpha.default_of }
 
 local Settings = {}
 
--- The values of settings; an error blames as perigee.ffi's error does, or nobody (level 0).
-local function values_of(given, level)
-  local ok, result = pcall(values.all, given)
+-- f(...), whose errors blame the line that called these modules.
+local function checked(f, ...)
+  local ok, result = pcall(f, ...)
   if not ok then
-    error(result, level)
+    error(result)
   end
   return result
 end
 
---- Settings from a table of what differs from the defaults. Errors name the setting, the value and what is allowed. level: for
--- modules, 0 for a message without a place.
-function settings.new(given, level)
-  return setmetatable({ values = values_of(given == nil and {} or given, level) }, Settings)
+local function make(all)
+  return setmetatable({ values = all }, Settings)
+end
+
+--- Settings from a table of what differs from the defaults. Errors name the setting, the value and what is allowed.
+function settings.new(given)
+  return make(checked(values.all, given == nil and {} or given))
 end
 
 --- Whether `value` was made by settings.new.
@@ -73,10 +79,10 @@ end
 
 --- New settings with some values changed; `self` stays as it is. What changes here holds everywhere: no site keeps a value of its
 -- own for it. Changing `activations` brings its own defaults of symmetric, per, and of an alpha that was at its default.
-function settings.with(self, changes, level)
+function settings.with(self, changes)
   if not settings.is(self) or type(changes) ~= "table" then
     error(("settings.with: expected settings and a table of changes, got %s and %s"):format(pgee.describe(self),
-      pgee.describe(changes)), level)
+      pgee.describe(changes)))
   end
   local given, changed = copied(self.values), copied(changes)
   if changes.activations ~= nil then
@@ -92,7 +98,7 @@ function settings.with(self, changes, level)
   for key, value in pairs(changes) do
     given[key] = value
   end
-  return setmetatable({ values = values_of(given, level) }, Settings)
+  return make(checked(values.all, given))
 end
 
 ---- Sites -------------------------------------------------------------------------------------------------------------
@@ -130,19 +136,27 @@ local function common_alpha(chosen, site, activations)
   return alpha == settings.ALPHA[chosen.activations] and default or alpha
 end
 
+-- Settings that are not simply copied to a site: what the whole model's value means for one site.
+local FOR_SITE = { skip = skipped, alpha = common_alpha }
+
 local function resolve(chosen, site)
   local activations = own_value(chosen, site, "activations") or chosen.activations
-  local common = activations == chosen.activations and chosen or values.defaults(activations)
-  local result = {
-    activations = activations, symmetric = common.symmetric, per = common.per, weights = chosen.weights,
-    range = chosen.range, alpha = common_alpha(chosen, site, activations), skip = skipped(chosen, site),
-  }
-  for _, key in ipairs(settings.OF_SITE) do
-    local own = own_value(chosen, site, key)
-    if own ~= nil then
-      result[key] = own
+  local defaults = activations ~= chosen.activations and registry.defaults(activations)
+  local result = {}
+  for _, entry in ipairs(registry.LIST) do
+    local key, of_site = entry.name, FOR_SITE[entry.name]
+    local value
+    if entry.site then
+      value = own_value(chosen, site, key)
     end
+    if value == nil and of_site then
+      value = of_site(chosen, site, activations)
+    elseif value == nil then
+      value = (defaults and entry.default_of and defaults or chosen)[key]
+    end
+    result[key] = value
   end
+  result.activations, result.sites = activations, nil
   if (result.per == "tensor") ~= (activations == "static") then
     error(('settings: per is "%s" at %s, expected %s, since its activations are %s'):format(result.per, site.name,
       activations == "static" and '"tensor"' or '"token" or "sequence"', activations), 0)
@@ -152,7 +166,8 @@ end
 
 local resolved = setmetatable({}, { __mode = "k" }) -- by settings, by site
 
---- For modules: the settings of one site: { activations, symmetric, per, weights, alpha, skip, range }, not to be changed.
+--- For modules: the settings in force at one site, { activations =, alpha =, ... }, without sites. skip is true or false. The
+-- table must not be changed.
 function settings.of(self, site)
   local of = resolved[self]
   if not of then
@@ -183,9 +198,9 @@ local function set_own(chosen, site, entry, own)
 end
 
 --- For modules: new settings in which each of the sites has values of its own. What is then no different from what the site would
--- have anyway is left out, so that equal settings are written alike. level: as for settings.new.
-function settings.at(self, sites, changes, level)
-  local ok, result = pcall(function()
+-- have anyway is left out, so that equal settings are written alike.
+function settings.at(self, sites, changes)
+  return make(checked(function()
     local own, chosen = values.own(changes), copied(self.values)
     chosen.sites = copied(chosen.sites)
     for _, site in ipairs(sites) do
@@ -194,11 +209,7 @@ function settings.at(self, sites, changes, level)
       set_own(chosen, site, entry, own)
     end
     return values.all(chosen)
-  end)
-  if not ok then
-    error(result, level)
-  end
-  return setmetatable({ values = result }, Settings)
+  end))
 end
 
 --- Errors if a pattern in the settings matches none of the sites, or a site's own values do not go together.
@@ -229,16 +240,18 @@ function settings.literal(self, key)
   if not settings.is(self) then
     error(("literal: the settings are %s, expected what settings.new returns"):format(pgee.describe(self)))
   end
-  options.choice(key, values.defaults "static", "literal: the setting")
+  options.choice(key, registry.of, "literal: the setting")
   return values.literal(key, self.values[key])
 end
 
 --- As the Lua table that makes them again.
 function Settings:__tostring()
   local items = {}
-  for _, key in ipairs(settings.KEYS) do
-    if (key ~= "sites" or next(self.values.sites) ~= nil) and (key ~= "pages" or self.values.pages ~= "normal") then
-      items[#items + 1] = key .. " = " .. settings.literal(self, key)
+  for _, entry in ipairs(registry.LIST) do
+    local text = settings.literal(self, entry.name)
+    local default = entry.brief and values.literal(entry.name, registry.default(entry.name, self.values.activations))
+    if text ~= default then
+      items[#items + 1] = entry.name .. " = " .. text
     end
   end
   return "{ " .. table.concat(items, ", ") .. " }"

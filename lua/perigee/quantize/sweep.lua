@@ -64,7 +64,8 @@ end
 local function candidates(q, alphas, swept)
   local list = {}
   for i, alpha in ipairs(alphas) do
-    list[i] = swept and settings.at(q.settings, swept, { alpha = alpha }, 0) or settings.with(q.settings, { alpha = alpha }, 0)
+    list[i] = swept and settings.at(q.settings, swept, { alpha = alpha })
+      or settings.with(q.settings, { alpha = alpha })
   end
   return list
 end

@@ -1,3 +1,4 @@
+local registry = require "perigee.quantize.settings.registry"
 local settings = require "perigee.quantize.settings"
 
 local function refused(given)
@@ -9,6 +10,55 @@ end
 local site = { name = "encoder.layer.0.attention.self.qkv", linears = {
   "encoder.layer.0.attention.self.query", "encoder.layer.0.attention.self.key", "encoder.layer.0.attention.self.value" } }
 local dense = { name = "encoder.layer.10.output.dense", linears = { "encoder.layer.10.output.dense" } }
+
+-- The row of a setting in the table of a document of lua/; nil if there is none.
+local function documented(name)
+  for _, path in ipairs { "lua/README.md", "lua/API.md" } do
+    local file = io.open(path)
+    for line in file and file:lines() or function() end do
+      if line:find("^| `" .. name .. "` |") then
+        return line
+      end
+    end
+  end
+end
+
+describe("the registry of settings", function()
+  for _, entry in ipairs(registry.LIST) do
+    it("describes " .. entry.name .. " as the documentation does", function()
+      local row = assert(documented(entry.name), "no table of lua/README.md or lua/API.md has it")
+      local head = assert(io.open "lua/perigee/quantize/settings.lua"):read "*a"
+      assert.matches("\n%-%-   " .. entry.name .. " +%S", head:match "^(.-)\nlocal ")
+      assert.is_true(#entry.text > 10)
+      assert.is_true(entry.default ~= nil or entry.default_of.static ~= nil and entry.default_of.dynamic ~= nil)
+      for _, default in pairs(entry.default_of or { type(entry.default) ~= "table" and entry.default or nil }) do
+        assert.matches(tostring(default), row, 1, true)
+      end
+      for _, choice in ipairs(entry.choices or {}) do
+        assert.matches(tostring(choice), row, 1, true)
+      end
+    end)
+  end
+
+  it("gives keys that change with what a part depends on, and with nothing else", function()
+    local static = settings.of(settings.new {}, site)
+    local changes = {
+      activations = "dynamic", symmetric = true, per = "token", weights = "tensor", alpha = 0.5, range = "mse", pages = "huge",
+      attention = "int8", skip = true,
+    }
+    for _, part in ipairs { "factors", "quantizer", "weights", "attention", "sqnr" } do
+      for name, value in pairs(changes) do
+        local other = setmetatable({ [name] = value }, { __index = static })
+        local same = registry.key(part, static) == registry.key(part, other)
+        assert.equal(not registry.of[name].affects[part], same, part .. " " .. name)
+      end
+      local dynamic = settings.of(settings.new { activations = "dynamic" }, site)
+      local mse = setmetatable({ range = "mse" }, { __index = dynamic })
+      assert.equal(registry.key(part, dynamic), registry.key(part, mse))
+      assert.equal(registry.key(part, static, static.alpha), registry.key(part, static))
+    end
+  end)
+end)
 
 describe("settings", function()
   it("default to static asymmetric per tensor, dynamic symmetric per token", function()

@@ -8,6 +8,7 @@ local operator = require "perigee.operator"
 local pgee = require "perigee.ffi"
 local plan = require "perigee.plan"
 local quant = require "perigee.quant"
+local registry = require "perigee.quantize.settings.registry"
 local tensor = require "perigee.tensor"
 
 local attention = {}
@@ -140,7 +141,7 @@ function attention.pass(graph, stats, chosen, memo)
     end
     node.precision = "f32"
     if stats and chosen.attention ~= "f32" and node.inputs[1].precision == "int8" then
-      local found = memo:get(("attention %s %s"):format(node.name, chosen.attention), function()
+      local found = memo:get(("attention %s %s"):format(node.name, registry.key("attention", chosen)), function()
         return find(node, stats, chosen.attention)
       end)
       node.sqnr = found.sqnr

@@ -7,6 +7,7 @@
 local packed = require "perigee.packed"
 local quant = require "perigee.quant"
 local ranges = require "perigee.quantize.ranges"
+local registry = require "perigee.quantize.settings.registry"
 local settings = require "perigee.quantize.settings"
 local smooth = require "perigee.graph.passes.smooth"
 
@@ -52,20 +53,18 @@ end
 local quantize = {}
 
 --- Of an INT8 linear with `alpha`, `factors` and `wmax`, as smooth.values gives them: its quantizer, its packed weight, its
--- multiplier. own: the settings of its site. pages: where packed weights lie, "normal" or "huge". memo keeps them, by what they
--- depend on.
-function quantize.values(node, stats, own, memo, pages)
-  local alpha = node.alpha and ("%.17g"):format(node.alpha) or "off"
-  local static = own.activations == "static"
-  local activations = ("%s %s %s"):format(own.per, own.symmetric, static and own.range or "")
-  local site, linear = node.site.name, names(node)
-  local quantizer = memo:get(("quantizer %s %s %s"):format(site, alpha, activations), function()
+-- multiplier. own: the settings of its site. memo keeps them, by what they depend on.
+function quantize.values(node, stats, own, memo)
+  local linear = names(node)
+  local of_quantizer = registry.key("quantizer", own, node.alpha)
+  local of_weight = ("%s %s"):format(linear, registry.key("weights", own, node.alpha))
+  local quantizer = memo:get(("quantizer %s %s"):format(node.site.name, of_quantizer), function()
     return make_quantizer(node, stats, own)
   end)
-  local weight = memo:get(("packed %s %s %s %s"):format(linear, alpha, own.weights, pages), function()
-    return packed.new(smooth.weights(node.parts), { per = own.weights, smooth = node.factors or nil, pages = pages })
+  local weight = memo:get("packed " .. of_weight, function()
+    return packed.new(smooth.weights(node.parts), { per = own.weights, smooth = node.factors or nil, pages = own.pages })
   end)
-  local multiplier = memo:get(("multiplier %s %s %s %s %s"):format(linear, alpha, own.weights, activations, pages), function()
+  local multiplier = memo:get(("multiplier %s %s"):format(of_weight, of_quantizer), function()
     return quantizer.scale and weight:multiplier(quantizer.scale) or weight.scales
   end)
   return quantizer, weight, multiplier
@@ -94,8 +93,7 @@ function quantize.pass(graph, stats, chosen, memo)
     if node.precision ~= "int8" then
       return
     end
-    local quantizer, weight, multiplier = quantize.values(node, stats, settings.of(chosen, node.site), memo,
-      chosen.pages)
+    local quantizer, weight, multiplier = quantize.values(node, stats, settings.of(chosen, node.site), memo)
     node.packed, node.multiplier = weight, multiplier
     node.inputs[1] = quantized(out, node.inputs[1], quantizer)
   end)

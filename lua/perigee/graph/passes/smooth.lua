@@ -6,6 +6,7 @@
 local pgee = require "perigee.ffi"
 local quant = require "perigee.quant"
 local ranges = require "perigee.quantize.ranges"
+local registry = require "perigee.quantize.settings.registry"
 local settings = require "perigee.quantize.settings"
 local tensor = require "perigee.tensor"
 
@@ -51,7 +52,7 @@ function smooth.values(site, parts, stats, own, memo)
   local wmax = (alpha or clips) and memo:get("absmax " .. site.name, function()
     return quant.absmax(smooth.weights(parts))
   end)
-  local factors = alpha and memo:get(("factors %s %.17g"):format(site.name, alpha), function()
+  local factors = alpha and memo:get(("factors %s %s"):format(site.name, registry.key("factors", own, alpha)), function()
     local xmax = input_range(stats:site(site), site.width)
     local s = quant.smooth(xmax, wmax, alpha)
     xmax:release()
