@@ -3,8 +3,8 @@
 --   local a = perigee.open "model.int8.safetensors"
 --   a:embed { "a text", "another" }      a:explain()      a:settings()      a:memory()
 --
--- What artifact/save.lua wrote is in the file: weights as they run, plans, tokenizer. So opening reads a header, and a plan is
--- built when its task is first run. There are no FP32 weights: settings can be read, not changed.
+-- The file has packed weights, plans and the tokenizer, as artifact/save.lua wrote them. So opening reads only a header. The plan
+-- of a task is built when the task is first run. The file has no FP32 weights, so settings can be read but not changed.
 --
 -- Formats. A file states the number of its format. The library reads only the format that artifact/format.lua states; any other
 -- one is an error that says what to do.
@@ -58,7 +58,7 @@ end
 
 ---- Plans -------------------------------------------------------------------------------------------------------------
 
---- For Encoder and tasks: stands for the graph of a head; an error if there is none.
+--- For Encoder and tasks: returns what stands for the graph of a head. It is an error if the model was saved without this head.
 function Artifact:graph(head)
   if not self.file:metadata("plan." .. head) then
     fail(self, "it was saved without %q; it has %s", head, table.concat(self.heads, ", "))
@@ -66,7 +66,8 @@ function Artifact:graph(head)
   return head
 end
 
---- For Encoder: from what graph returns to what runs. It is done once: compiling its loops would take longer than running them.
+--- For Encoder: builds the plan of a head. The JIT compiler is off meanwhile, because each loop runs once: compiling them would
+-- take longer than running them.
 function Artifact:lower(head)
   local compiling = jit.status()
   jit.off()
@@ -121,14 +122,14 @@ function Artifact:prompts()
   return self.prompted.list, self.prompted.default, self.prompted.kind
 end
 
---- What runs each linear, as a table that prints itself.
+--- Returns a table that prints which kernel runs each linear, and how the linear is quantized.
 function Artifact:explain()
   raise(options.method, self, "explain")
   return require("perigee.run.report").explain(self)
 end
 
---- Bytes held: { file = its size, of which what is used is in memory, shared with other processes, workspace = of the runners,
--- weights = packed weights, part of the file }.
+--- Returns bytes: { file = size of the file, of which the used pages are in memory, shared with other processes; workspace = of
+-- all runs; weights = packed weights, part of the file }.
 function Artifact:memory()
   local held = raise(Encoder.memory, self)
   held.file = self.file:bytes()
@@ -172,7 +173,7 @@ for _, name in ipairs { "set", "undo", "sweep", "diff", "recipe", "sqnr", "plot"
   end
 end
 
---- There is nothing to save.
+--- An artifact cannot be saved.
 function Artifact.save()
   error("save: an artifact is the file that it was opened from: copy that")
 end
@@ -197,7 +198,7 @@ function Artifact.__index(self, key)
   end
 end
 
--- What __index knows besides methods, for whoever lists names.
+-- Tables of the names that __index knows besides methods, for completion at the prompt.
 function Artifact.__names(self)
   return self.file:metadata "settings" and { settings_registry().of, { settings = true } } or {}
 end
@@ -263,12 +264,12 @@ local function open(path, given)
 end
 
 --- open(path, { verify = false, copy = false, max_tokens =, budget =, kernel = }): the artifact that a model was saved as.
---   verify      checks every byte, also of the weights
---   copy        reads the file into memory, and checks it: for files that others may write to or cut off while they are open.
---               A file that is replaced by renaming another needs neither: what was opened goes on
+--   verify      true: checks every byte, also of the weights. Default: false
+--   copy        true: reads the file into memory and checks it. Needed if another process may write to the file or cut it off
+--               while it is open. Not needed for a file that is replaced by renaming another one. Default: false
 --   max_tokens, budget   as for perigee.load
---   kernel      of what is FP32: "native", our own, whose bits are the same each time; by default oneDNN if the model that was
---               saved had it and it is there
+--   kernel      the kernel of FP32 linears: "native", Perigee's own, whose bits are the same on every CPU. Default: oneDNN if the
+--               model was saved with it and it is installed
 function artifact.open(path, given)
   local self = raise(open, path, given)
   return self

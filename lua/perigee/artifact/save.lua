@@ -1,8 +1,8 @@
 --- Save: a model as an artifact, one safetensors file that perigee.open answers from, with no checkpoint.
 --
--- The plan of each head is recorded as it is lowered: buffers, operators and outputs as JSON in __metadata__ under "plan.HEAD",
--- in which tensors are named. They lie beside it, once each: packed weights as they run, scales, tables, norms. What else the
--- metadata has, all of it JSON:
+-- The plan of each head is recorded while it is lowered: its buffers, operators and outputs are JSON in __metadata__ under
+-- "plan.HEAD". A plan names its tensors; each tensor is in the file once: packed weights, scales, tables, norms. __metadata__
+-- also has these keys; all but the first two are JSON:
 --
 --   perigee.format   the number of the format (artifact/format.lua)
 --   perigee.version  of the library that wrote it
@@ -34,7 +34,7 @@ local function new_store()
   return setmetatable({ tensors = {}, names = {}, held = {} }, Store)
 end
 
--- What tells whether two tensors are the same memory.
+-- A text that is equal for two tensors if they are the same memory.
 local function place_of(t)
   return ("%s %s %s"):format(tostring(t:pointer()), t.dtype, table.concat(t.shape, " "))
 end
@@ -72,7 +72,7 @@ end
 -- A buffer of a plan that is recorded.
 local Buffer = {}
 
--- Takes what lower gives a plan, and keeps it.
+-- Stands in for a plan in lower.pass, and keeps what it is given.
 local Recorder = {}
 Recorder.__index = Recorder
 
@@ -80,7 +80,7 @@ local function new_recorder(store)
   return setmetatable({ store = store, buffers = {}, steps = {}, outputs = {}, names = {}, of_step = {} }, Recorder)
 end
 
--- What the tensors that a node brings are called after.
+-- The name from which the names of a node's tensors are made.
 local function name_of(node, names)
   if node.parts then
     local first = node.parts[1].name
@@ -108,10 +108,10 @@ function Recorder:buffer(dtype, rows, width)
   return setmetatable({ index = #self.buffers }, Buffer)
 end
 
--- What a field's tensor is called in the file, where that is clearer than the operator's word.
+-- Names of tensors in the file that differ from the operator's field.
 local CALLED = { scale = "multiplier" }
 
--- Of two names for one tensor the first counts: weights come first, then fields by name.
+-- The keys of fields in the order in which their tensors are named: w first, then by name. A tensor keeps its first name.
 local function sorted(fields)
   local keys = {}
   for key in pairs(fields) do
@@ -154,7 +154,7 @@ end
 
 function Recorder.seal() end
 
--- What explain says about a linear besides what its step does.
+-- The facts about a linear that explain shows and its step does not have.
 local function describe_linear(recorder, entry)
   local node, names, quantizer = entry.node, {}, entry.quantize
   for i, part in ipairs(node.parts) do
@@ -167,7 +167,7 @@ local function describe_linear(recorder, entry)
   }
 end
 
--- dB to two places: what libraries differ in is left out.
+-- dB to two decimal places, so that small differences between C libraries do not reach the file.
 local function rounded(db)
   return db and db == db and math.abs(db) < math.huge and math.floor(db * 100 + 0.5) / 100 or nil
 end
@@ -202,7 +202,7 @@ end
 
 ---- The model ---------------------------------------------------------------------------------------------------------
 
--- What of a table JSON can hold: numbers, texts, booleans and lists of texts.
+-- The fields of a table that are numbers, texts, booleans or lists of texts.
 local function plain(from, without)
   local copy = {}
   for key, value in pairs(from) do
@@ -243,7 +243,7 @@ local function model_of(model, heads, store)
   }
 end
 
--- Patterns to skip mean the same in any order.
+-- The settings as saved. skip is sorted, because equal models must give equal files.
 local function settings_of(chosen)
   local values = {}
   for _, key in ipairs(settings.KEYS) do
@@ -265,8 +265,8 @@ local function heads_of(model)
   return heads
 end
 
--- What the tokenizer runs from; nil if the checkpoint has none. One that cannot be used is not left out unasked: whoever opens
--- the file would be the first to know.
+-- The image of the tokenizer; nil if the checkpoint has no tokenizer. A tokenizer that cannot be used is an error, because
+-- otherwise the user would notice only after opening the file.
 local function tokenizer_of(model)
   local files = model.checkpoint.files
   local ok, own = pcall(model.tokenizer, model)
@@ -306,10 +306,10 @@ end
 
 --- Writes a model to a file.
 --   model        the FP32 model
---   lower        function(graph, options): lower.pass after the passes before it, by its options
---   memo         for what has to be made, released at the end
+--   lower        function(graph, options): runs the passes, and lower.pass with these options
+--   memo         keeps what is made on the way; it is released at the end
 --   settings, calibration   of an INT8 model
---   options      { tokenizer = false }: without it
+--   options      { tokenizer = false }: saves without the tokenizer
 return function(path, given)
   local ok, failure = pcall(save, path, given)
   given.memo:release()

@@ -1,12 +1,12 @@
---- Calibrate: runs texts through the FP32 model and keeps what quantization needs to know of every site.
+--- Calibrate: runs texts through the FP32 model and collects statistics of every site.
 --
--- It streams: each channel's exact minimum and maximum, a bounded sample of rows, and the first texts with FP32's answer. From
--- these follow the static scales for every alpha and how good any setting is, so one calibration serves all settings. Our own
--- FP32 kernels compute it, so the statistics are the same on every CPU, whatever the batches and the number of threads.
-local bit = require "bit"
-local ffi = require "ffi"
+-- Calibration streams. It keeps the exact minimum and maximum of each channel, a sample of rows of bounded size, and the first
+-- texts with FP32's hidden states. The static scales for every alpha and the SQNR of any settings follow from these, so one
+-- calibration serves all settings. Calibration runs on the native FP32 kernels. So the statistics have the same bits on every
+-- CPU, for all batch sizes and numbers of threads.
 local attention = require "perigee.graph.passes.attention"
 local inputs = require "perigee.run.inputs"
+local Kept = require "perigee.quantize.kept_texts"
 local lines = require "perigee.base.lines"
 local observer = require "perigee.observer"
 local options = require "perigee.options"
@@ -16,109 +16,13 @@ local pgee = require "perigee.ffi"
 local progress = require "perigee.show.progress"
 local Runner = require "perigee.run.runner"
 local sites = require "perigee.graph.passes.sites"
-local tensor = require "perigee.tensor"
-
-local Statistics = {}
-Statistics.__index = Statistics
-
---- What was seen at a site of a graph: { min =, max = F32 [K], sample = F32 [rows][K], count = of all rows }; an error if that is
--- nothing.
-function Statistics:site(site)
-  if self.released then
-    error("the statistics were released; quantizing needs them", 0)
-  end
-  local seen = self.sites[site.name]
-  if not seen then
-    error(("the statistics have nothing about the site %s: they were made for another model"):format(site.name), 0)
-  end
-  if #seen.min ~= site.width then
-    error(("the statistics saw %d channels at the site %s, which has %d: they were made for another model"):format(
-      #seen.min, site.name, site.width), 0)
-  end
-  return seen
-end
-
---- Whether there are texts to judge a model's output by.
-function Statistics:can_judge()
-  return not self.released and self.kept ~= nil
-end
-
---- What was seen of an attention of a graph: { min =, max = F32 [3H] of its queries, keys and values, sqnr = what INT8 keeps of
--- its signal on the first texts, in dB }; an error if that is nothing.
-function Statistics:attention_of(node)
-  if self.released then
-    error("the statistics were released; quantizing needs them", 0)
-  end
-  local seen = self.attention[node.name]
-  if not seen or #seen.min ~= 3 * node.width then
-    error(("the statistics have nothing about the attention %s of width %d: they were made for another model"):format(node.name,
-      node.width), 0)
-  end
-  return seen
-end
-
--- FNV-1a over the bits of floats, 32 at a time.
-local function hashed(hash, t)
-  local bits = ffi.cast("int32_t *", t:pointer())
-  for i = 0, #t - 1 do
-    hash = bit.bxor(hash, bits[i])
-    hash = bit.tobit(hash * 403 + bit.lshift(hash, 24)) -- times 16777619, kept exact
-  end
-  return hash
-end
-
---- What tells these statistics from others: { texts, tokens, truncated, digest = of what was seen }. It stays when they are
--- released.
-function Statistics:digest()
-  pgee.raise(options.self, self, Statistics, "digest", "statistics")
-  if not self.digested and not self.released then
-    local hash, names = bit.tobit(0x811c9dc5), {}
-    for _, seen in ipairs { self.sites, self.attention } do
-      for name in pairs(seen) do
-        names[#names + 1] = name
-      end
-    end
-    table.sort(names)
-    for _, name in ipairs(names) do
-      local seen = self.sites[name] or self.attention[name]
-      hash = hashed(hashed(hash, seen.min), seen.max)
-    end
-    self.digested = { texts = self.texts, tokens = self.tokens, truncated = self.truncated, digest = bit.tohex(hash) }
-  end
-  return self.digested
-end
-
---- Frees its memory. Models that were quantized with it stay as they are.
-function Statistics:release()
-  pgee.raise(options.self, self, Statistics, "release", "statistics")
-  self.released = true
-  for name, seen in pairs(self.attention) do
-    self.attention[name] = nil
-    seen.min:release()
-    seen.max:release()
-  end
-  for name, seen in pairs(self.sites) do
-    self.sites[name] = nil
-    seen.min:release()
-    seen.max:release()
-    seen.sample:release()
-  end
-  if self.kept then
-    self.kept.hidden:release()
-    self.kept = nil
-  end
-end
-
-function Statistics:__tostring()
-  local cut = self.truncated > 0 and (", %d of the texts truncated"):format(self.truncated) or ""
-  return ("%d texts, %d tokens%s"):format(self.texts, self.tokens, cut)
-end
+local Statistics = require "perigee.quantize.statistics"
 
 ---- The run -----------------------------------------------------------------------------------------------------------
 
 local calibrate = {}
 
--- The next text of a list or of an iterator.
+-- A function that returns the next text of a list or of an iterator.
 local function source(texts)
   if type(texts) == "function" then
     return texts
@@ -136,8 +40,8 @@ end
 
 local KNOWN = { samples = true, rows = true, budget = true, progress = true }
 
--- Rows that are kept of each site, unless the caller says otherwise: so many that SQNR is within a decibel of all rows', and in a
--- large model no more than fit in this many bytes.
+-- How many rows of each site are sampled by default: ROWS. With so many, the SQNR of the sample is within 1 dB of the SQNR of all
+-- rows. In a large model the rows are fewer, at least LEAST_ROWS, so that all samples take at most BYTES.
 local ROWS, LEAST_ROWS, BYTES = 512, 128, 128 * 2 ^ 20
 
 local function rows_of(model)
@@ -170,71 +74,6 @@ local function make_observers(graph, rows)
     observers[site.name] = observer.new(site.width, { sample = rows, name = site.name })
   end
   return observers
-end
-
----- Texts that are kept -----------------------------------------------------------------------------------------------
-
--- The first texts, as ids, and what FP32 made of them: an INT8 model's output is judged by these without running FP32 again.
-local Kept = {}
-Kept.__index = Kept
-
-local TEXTS, TOKENS = 16, 2048
-
-local function new_kept()
-  return setmetatable({ inputs = {}, tokens = 0, rows = {}, open = true }, Kept)
-end
-
-local function ids_of(batch, i)
-  local ids, types = {}, {}
-  for t = batch.starts[i], batch.starts[i + 1] - 1 do
-    ids[#ids + 1], types[#types + 1] = batch.ids[t], batch.types[t]
-  end
-  return { ids = ids, types = types }
-end
-
--- Takes sequences of a batch, in order, as long as there is room: one at least. Returns how many tokens of the batch that is.
-function Kept:take(batch)
-  local before = self.tokens
-  for i = 0, batch.n - 1 do
-    local length = batch.starts[i + 1] - batch.starts[i]
-    self.open = self.open and #self.inputs < TEXTS and (self.tokens == 0 or self.tokens + length <= TOKENS)
-    if not self.open then
-      break
-    end
-    table.insert(self.inputs, ids_of(batch, i))
-    self.tokens = self.tokens + length
-  end
-  return self.tokens - before
-end
-
--- The first `wanted` rows of a batch of which `token` rows came before these.
-function Kept:add(hidden, token, wanted)
-  local count = math.min(#hidden, wanted - token)
-  if count > 0 then
-    local view = hidden:rows(1, count)
-    table.insert(self.rows, view:copy())
-    view:release()
-  end
-end
-
--- { inputs =, tokens =, hidden = F32 [tokens][H] }
-function Kept:close()
-  local H = self.rows[1].shape[2]
-  local hidden, at = tensor.new("F32", { self.tokens, H }), 0
-  local to = hidden:pointer()
-  for _, rows in ipairs(self.rows) do
-    ffi.copy(to + at * H, (rows:pointer()), #rows * H * 4)
-    at = at + #rows
-  end
-  self:release()
-  return { inputs = self.inputs, tokens = self.tokens, hidden = hidden }
-end
-
-function Kept:release()
-  for _, rows in ipairs(self.rows) do
-    rows:release()
-  end
-  self.rows = {}
 end
 
 ---- Streaming ---------------------------------------------------------------------------------------------------------
@@ -277,7 +116,7 @@ end
 
 ---- Attention ---------------------------------------------------------------------------------------------------------
 
--- Tokens of the first texts that INT8 attention is judged by; one text at least.
+-- INT8 attention is judged by the first texts, as many as fit in so many tokens, and by at least one text.
 local JUDGED = 512
 
 local function first_texts(model, kept)
@@ -292,7 +131,8 @@ local function first_texts(model, kept)
   return batch
 end
 
--- Runs some texts once more, keeps all rows of their queries, keys and values, and sets the SQNR of every attention's statistics.
+-- Runs the first texts again with all rows of their queries, keys and values kept. Sets `sqnr`, in dB, in the statistics of every
+-- attention: its INT8 output against its FP32 output.
 local function judge(model, graph, kept, seen)
   local batch, rows = first_texts(model, kept), {}
   local ok, failure = pcall(function()
@@ -322,7 +162,7 @@ local function judge(model, graph, kept, seen)
 end
 
 local function statistics(graph, observers, texts, tokens, truncated, kept)
-  local stats = {
+  local stats = Statistics.new {
     sites = {}, attention = {}, texts = texts, tokens = tokens, truncated = truncated, kept = kept:close(),
   }
   for _, site in ipairs(sites.list(graph)) do
@@ -333,21 +173,22 @@ local function statistics(graph, observers, texts, tokens, truncated, kept)
     local o = observers[node.name]
     stats.attention[node.name] = { min = o.min, max = o.max }
   end
-  return setmetatable(stats, Statistics)
+  return stats
 end
 
---- model:calibrate(texts, options): statistics over a list of inputs, or an iterator of them.
---   samples   texts taken, from the first on; 256
---   rows      rows of activations kept of each site, for SQNR; 512, or fewer so that they take 128 MiB, but 128
---   budget    tokens run at once
---   progress  true, false, or a function (done, total); by default a bar if standard error is a terminal
+--- model:calibrate(texts, options): returns statistics (quantize/statistics.lua) over a list of inputs, or an iterator of them.
+--   samples   texts taken, from the first one on. Default: 256
+--   rows      rows of activations sampled at each site, by which SQNR is measured. Default: 512, or fewer (at least 128) so that
+--             all samples take at most 128 MiB
+--   budget    tokens that are run at once. Default: 1024
+--   progress  true, false, or a function (done, total). Default: a bar if standard error is a terminal
 function calibrate.run(model, texts, given)
   options.method(model, "calibrate")
   local read, path = read_options(model, given), lines.path(texts)
   local next_text = source(texts)
   local plain = model:graph "hidden"
   local graph = place(sites.observe(plain))
-  local observers, kept = make_observers(plain, read.rows), new_kept()
+  local observers, kept = make_observers(plain, read.rows), Kept.new()
   local function release()
     kept:release()
     for _, o in pairs(observers) do

@@ -1,5 +1,4 @@
---- Change: what is different between two settings of a model, site by site, and what that does to each site's SQNR. It prints
--- itself.
+--- Change: a record of how two settings of a model differ, site by site, with the SQNR of each site by both. It prints itself.
 --
 --   change.sites    the sites that differ: { name =, linears =, changed = { alpha = { 0.75, 0.85 } }, before =, after = }, the
 --                   last two in dB, false if not known. They are measured when they are first read
@@ -96,7 +95,7 @@ local function decibels(value)
   return value and ("%.2f"):format(value) or "-"
 end
 
--- Those whose SQNR changed most, in their order.
+-- The rows whose SQNR changed most, in the order of the model.
 local function shown(rows)
   if #rows <= SHOWN then
     return rows

@@ -1,8 +1,8 @@
---- Measure: how much of the signal is left after quantizing, in dB (SQNR), from what calibration kept.
+--- Measure: the SQNR of a quantized model in dB, measured on what calibration kept.
 --
--- Of a site: the outputs of its linears, INT8 against FP32, over the sample of rows that calibration kept there; the model does
--- not run. Of the output: the last hidden states over the texts that calibration kept, which are run. Every measurement is kept,
--- so that the same settings are not measured twice.
+-- The SQNR of a site compares the outputs of its linears, INT8 against FP32, on the rows that calibration sampled there. The
+-- model does not run. The SQNR of the output compares the last hidden states over the first texts of calibration, which are
+-- run. Every result is kept, so that the same settings are not measured twice.
 local linear = require "perigee.linear"
 local lower = require "perigee.graph.passes.lower"
 local quant = require "perigee.quant"
@@ -14,7 +14,8 @@ local smooth = require "perigee.graph.passes.smooth"
 
 local measure = {}
 
--- What a site's SQNR depends on, or nil if it is not known: rows of a sample are no sequences.
+-- A text with all that the SQNR of a site depends on; nil if it cannot be measured: the site is FP32, or its activations are per
+-- sequence while the sample has single rows.
 local function key_of(site, own)
   if own.skip or own.per == "sequence" then
     return nil
@@ -78,7 +79,7 @@ local function measure_node(q, node, parts, owns, x)
   return result
 end
 
--- dB by each of several settings of a site: of its linears that are multiplied apart, the one that loses most.
+-- dB of a site by each of several settings. If its linears are multiplied separately, the lowest dB among them counts.
 local function measure_site(q, site, owns)
   local graph = q.model:graph "hidden"
   local parts, least = smooth.parts(graph), {}
@@ -92,7 +93,7 @@ local function measure_site(q, site, owns)
   return least
 end
 
---- dB of a site by each settings of a list, in order: { [i] = dB }, without those that are not known.
+--- dB of a site by each settings of a list: { [i] = dB }, without an entry where it cannot be measured.
 function measure.site(q, site, list)
   local known, missing, keys, owns = {}, {}, {}, {}
   if not q.stats or q.stats.released then

@@ -1,7 +1,7 @@
---- Memo: values by key, made once and released by name when nothing asks for them any more.
+--- Memo: values by key. A value is made once, and released when no pass asks for it any more.
 --
--- What a value depends on is spelled out in its key, so asking again after a change recomputes only what the change touches.
--- Values have a release method: they hold memory that Lua's collector does not see.
+-- The key of a value has all that the value depends on. So after a change of settings only the affected values are made again.
+-- Values have a release method, because they hold memory that Lua's collector does not see.
 local pgee = require "perigee.ffi"
 
 local Memo = {}
@@ -11,7 +11,8 @@ function Memo.new()
   return setmetatable({ values = {}, used = {}, made = 0 }, Memo)
 end
 
---- The value of `key`; make() makes it the first time. An error instead while an interrupt is asked for: making many takes long.
+--- The value of `key`; make() makes it the first time. After an interrupt (Ctrl-C) this is an error instead, because making
+-- many values takes long.
 function Memo:get(key, make)
   local value = self.values[key]
   if value == nil then
@@ -35,7 +36,7 @@ local function sweep(self)
   end
 end
 
---- Runs f. What it did not ask for is released afterwards. If it fails, nothing changes but that the error is raised again.
+--- Runs f, and releases the values that f did not ask for. If f fails, the values from before stay and the error is raised again.
 function Memo:renew(f)
   local before = self.used
   self.used = {}
@@ -55,7 +56,7 @@ function Memo:peek(key)
   return self.values[key]
 end
 
---- A memo for a while: it lends what this one has, and keeps the rest to itself until it is released.
+--- A temporary memo: it takes values from this memo, and keeps new ones to itself until it is released.
 function Memo:aside()
   local own, lender = Memo.new(), self
   function own.peek(_, key)

@@ -1,5 +1,5 @@
---- Quantized: an INT8 model. It is a function of the checkpoint, the statistics and the settings, kept up linear by linear: new
--- settings recompute only what depends on what changed.
+--- Quantized: an INT8 model. It is a function of the checkpoint, the statistics and the settings. New settings recompute only the
+-- linears that they affect.
 local attention = require "perigee.graph.passes.attention"
 local Change = require "perigee.quantize.change"
 local Encoder = require "perigee.run.encoder"
@@ -11,7 +11,7 @@ local options = require "perigee.options"
 local patterns = require "perigee.base.patterns"
 local pgee = require "perigee.ffi"
 local place = require "perigee.graph.passes.place"
-local plot = require "perigee.show.plot"
+local plot_site = require "perigee.quantize.plot_site"
 local quantize = require "perigee.graph.passes.quantize"
 local recipe = require "perigee.quantize.recipe"
 local save = require "perigee.artifact.save"
@@ -20,6 +20,7 @@ local Runner = require "perigee.run.runner"
 local selection = require "perigee.graph.passes.select"
 local settings = require "perigee.quantize.settings"
 local smooth = require "perigee.graph.passes.smooth"
+local Statistics = require "perigee.quantize.statistics"
 local sweep = require "perigee.quantize.sweep"
 local tasks = require "perigee.tasks"
 local raise = pgee.raise
@@ -29,8 +30,8 @@ local Quantized = Encoder.extend {}
 -- Fields of the model that a quantized one has, too.
 local OF_MODEL = { dir = true, config = true, limit = true, task = true, positions = true, vocabulary = true }
 
--- What a model is made of stands below this key, so that every assignment to a name goes to __newindex: q.stats = other is an
--- error, as that of any name that is no setting.
+-- The fields of a model are in a table under this key, so that every assignment to a name goes to __newindex. There a name that
+-- is no setting is an error: q.stats = other, for example.
 local OWN = {}
 
 local function object(own)
@@ -53,7 +54,7 @@ function Quantized.__index(q, key)
   return value
 end
 
--- What __index knows besides methods, for whoever lists names.
+-- Tables of the names that __index knows besides methods, for completion at the prompt.
 function Quantized.__names()
   return { OF_MODEL, settings.new().values }
 end
@@ -84,7 +85,7 @@ function Quantized:lower(graph)
   return lower.pass(selection.pass(graph, self.choices), { memo = self.memo })
 end
 
--- New runners of the heads, by the settings in force; all or none.
+-- New runners of the heads, by the settings in force. If one fails, the others are released.
 local function make_runners(q, heads)
   local runners = {}
   local ok, failure = pcall(function()
@@ -101,27 +102,9 @@ local function make_runners(q, heads)
   return runners
 end
 
-local function no_smoothing(alpha)
-  error(("quantize: alpha is %g, but smoothing needs statistics: give stats = model:calibrate(texts), or leave alpha out"):format(
-    alpha), 0)
-end
-
--- Without statistics, static activations and an alpha are an error for any site that is not skipped. The default alpha is no
--- error.
-local function check_statistics(q, new)
-  for _, site in ipairs(q.stats and {} or measure.sites(q)) do
-    local own = settings.of(new, site)
-    if own.activations == "static" and not own.skip then
-      error("quantize: static activations need statistics: stats = model:calibrate(texts)", 0)
-    elseif own.alpha and own.alpha ~= settings.ALPHA[own.activations] and not own.skip then
-      no_smoothing(own.alpha)
-    end
-  end
-end
-
--- Brings everything in line with new settings. If that fails, the old ones stay in force and nothing else has changed.
+-- Puts new settings into force. If that fails, the model keeps its old state.
 local function apply(q, new, heads)
-  check_statistics(q, new)
+  Statistics.check_needed(q.stats, new, q.stats and {} or measure.sites(q))
   local before = q.settings
   q[OWN].settings = new
   local ok, result = pcall(q.memo.renew, q.memo, function()
@@ -152,7 +135,7 @@ local function put(q, make, ...)
   return q.last
 end
 
--- The same, to be taken back.
+-- The same, and undo can take it back.
 function change(q, ...)
   local before = q.settings
   local record = put(q, ...)
@@ -162,7 +145,7 @@ function change(q, ...)
   return record
 end
 
--- Linears that a pattern did not name though it named another of their site.
+-- Linears that a pattern does not match although it matches another linear of their site.
 local function not_named(pattern, found)
   local match, list = patterns.matcher(pattern), {}
   for _, site in ipairs(found) do
@@ -189,8 +172,8 @@ end
 
 --- q:set { alpha = 0.8 }: changes settings for the whole model, the sites' own values of them included.
 -- q:set("encoder.layer.3.*", { alpha = 0.85 }): changes those of the sites that a name or a pattern matches: activations,
--- symmetric, per, weights, alpha, skip, range. What does not depend on a change stays; an error leaves the model as it was.
--- Returns what changed: quantize/change.lua says what that has.
+-- symmetric, per, weights, alpha, skip, range. Only the linears that a change affects are computed again. After an error the
+-- model keeps its old state. Returns a record of what changed (quantize/change.lua).
 function Quantized:set(pattern, changes)
   local record = raise(set, self, pattern, changes)
   return record
@@ -207,7 +190,8 @@ local function undo(q)
   return record
 end
 
---- q:undo(): takes the last change back; again, the one before it, up to a hundred. Returns what changed.
+--- q:undo(): takes back the last change. Each further call takes back one more, up to a hundred. Returns a record of what
+-- changed.
 function Quantized:undo()
   local record = raise(undo, self)
   return record
@@ -227,8 +211,8 @@ local function diff(q, other)
   return Change.new { models = { q, of }, settings = { q.settings, other.settings }, names = { "this", "other" } }
 end
 
---- q:diff(other): what other settings have different, and each site's SQNR by both. other: a quantized model of the same shape,
--- what q:settings() returned, or a table of settings.
+--- q:diff(other): returns a record of how this model's settings differ from others, with the SQNR of each site by both. other: a
+-- quantized model of the same shape, settings that q:settings() returned, or a table of settings.
 function Quantized:diff(other)
   local record = raise(diff, self, other)
   return record
@@ -255,8 +239,8 @@ end
 
 ---- How good it is ----------------------------------------------------------------------------------------------------
 
---- q:sqnr(): how much of the signal the output keeps, in dB: the last hidden states over the texts that calibration kept (16 at
--- most), INT8 against FP32. q:sqnr(pattern): { site = dB } from the calibration sample, which takes no run.
+--- q:sqnr(): returns the SQNR of the output in dB: the last hidden states of INT8 against those of FP32, over the first texts of
+-- calibration (at most 16). q:sqnr(pattern): { site = dB }, measured on the rows that calibration sampled, without a run.
 function Quantized:sqnr(pattern)
   raise(options.method, self, "sqnr")
   if pattern == nil then
@@ -270,7 +254,8 @@ function Quantized:sqnr(pattern)
   return map
 end
 
--- Another model from the same statistics, which is released afterwards: by each settings of a list, told(i, dB of its output).
+-- Makes another model from the same statistics, gives it the settings of a list one after another, and calls told(i, dB of the
+-- output) after each. Releases that model at the end.
 local function try_each(q, list, told)
   local probe = object {
     model = q.model, stats = q.stats, settings = q.settings, memo = Memo.new(), runners = {}, choices = q.choices, history = {},
@@ -296,38 +281,6 @@ function Quantized:sweep(given)
   return result
 end
 
--- The largest magnitude of each channel, divided by factors or not: a list.
-local function magnitudes(seen, factors, K)
-  local min, max, s, list = seen.min:numbers(K), seen.max:numbers(K), factors and factors:numbers(K), {}
-  for k = 0, K - 1 do
-    list[k + 1] = math.max(-min[k], max[k]) / (s and s[k] or 1)
-  end
-  return list
-end
-
-local function plot_site(q, pattern)
-  options.method(q, "plot")
-  if not q.stats then
-    error("plot: there are no statistics", 0)
-  end
-  local found = patterns.find(pattern, measure.sites(q))
-  if #found > 1 then
-    error(("plot: %q matches %d sites, from %s to %s; one is plotted at a time"):format(pattern, #found, found[1].name,
-      found[#found].name), 0)
-  end
-  local site, memo = found[1], q.memo:aside()
-  local seen, own, parts = q.stats:site(site), settings.of(q.settings, site), nil
-  for of, list in pairs(smooth.parts(q.model:graph "hidden")) do
-    parts = of.name == site.name and list or parts
-  end
-  local alpha, factors = smooth.values(site, parts, not own.skip and q.stats, own, memo)
-  local before, after = magnitudes(seen, nil, site.width), factors and magnitudes(seen, factors, site.width) or nil
-  memo:release()
-  return plot.ranges(before, after, {
-    title = ("%s, %s"):format(site.name, alpha and ("alpha %g"):format(alpha) or "not smoothed"),
-  })
-end
-
 --- q:plot(site): the largest magnitude of each channel of a site, before and after smoothing, drawn in the terminal. site: its
 -- name, one of its linears', or a pattern that matches no other.
 function Quantized:plot(pattern)
@@ -344,20 +297,20 @@ local function select_kernels(q, given)
   return q.choices
 end
 
---- q:select(options): times the kernels of its linears anew, whatever is remembered, and uses what is faster; the bits stay. The
--- options are those of graph/passes/select.lua's run. Returns what it chose.
+--- q:select(options): times the kernels of its linears again, whatever the file of choices says, and uses the faster ones. The
+-- bits stay the same. Options: those of run in graph/passes/select.lua. Returns what it chose.
 function Quantized:select(given)
   local choices = raise(select_kernels, self, given)
   return choices
 end
 
---- What runs each linear and how well it is quantized, as a table that prints itself.
+--- Returns a table that prints which kernel runs each linear, and the SQNR of each linear in dB.
 function Quantized:explain()
   raise(options.method, self, "explain")
   return report.explain(self)
 end
 
---- Frees everything that the model holds. It is made again, from the statistics, when it is needed.
+--- Frees the memory of the model. It is made again from the statistics when it is needed.
 function Quantized:release()
   raise(options.method, self, "release")
   self:release_runners()
@@ -370,8 +323,8 @@ end
 
 local quantized = {}
 
---- For Model:quantize. given: settings, and stats, what model:calibrate returned; without it only dynamic activations are
--- possible, and nothing is smoothed.
+--- For Model:quantize. given: settings, and stats, which model:calibrate returned. Without stats only dynamic activations are
+-- possible, and no site is smoothed.
 function quantized.new(model, given)
   if type(given) ~= "table" then
     error("quantize: expected a table of settings, got " .. pgee.describe(given), 0)
@@ -386,7 +339,7 @@ function quantized.new(model, given)
   if type(stats) ~= "nil" and (type(stats) ~= "table" or type(stats.site) ~= "function") then
     error("quantize: stats is " .. pgee.describe(stats) .. ", expected what model:calibrate returns", 0)
   elseif stats == nil and new.activations ~= "static" and type(chosen.alpha) == "number" then
-    no_smoothing(chosen.alpha)
+    Statistics.refuse_alpha(chosen.alpha)
   end
   local q = object {
     model = model, stats = stats, settings = new, memo = Memo.new(), runners = {}, choices = {}, history = {}, measured = {},

@@ -1,8 +1,8 @@
 --- Recipe: Lua text that makes a quantized model again, bit for bit, in a process of its own.
 --
--- The texts of calibration are read again where they came from: a file, if it was perigee.lines that calibrate was given. Else
--- the recipe takes them as its argument: loadstring(text)(texts). Either way it checks that they are as many as they were, in
--- texts and in tokens.
+-- If the texts of calibration came from a file through perigee.lines, the recipe reads that file again. Otherwise the recipe
+-- takes the texts as its argument: loadstring(text)(texts). The recipe fails if the number of texts or tokens differs from the
+-- original calibration.
 local find = require "perigee.find"
 local random = require "perigee.checkpoint.random"
 local settings = require "perigee.quantize.settings"

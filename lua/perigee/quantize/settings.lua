@@ -77,8 +77,9 @@ local function copied(t)
   return copy
 end
 
---- New settings with some values changed; `self` stays as it is. What changes here holds everywhere: no site keeps a value of its
--- own for it. Changing `activations` brings its own defaults of symmetric, per, and of an alpha that was at its default.
+--- New settings with some values changed; `self` stays as it is. A change here holds for all sites: no site keeps a value of
+-- its own for this setting. Changing `activations` brings its own defaults of symmetric, per, and of an alpha that was at its
+-- default.
 function settings.with(self, changes)
   if not settings.is(self) or type(changes) ~= "table" then
     error(("settings.with: expected settings and a table of changes, got %s and %s"):format(pgee.describe(self),
@@ -103,7 +104,8 @@ end
 
 ---- Sites -------------------------------------------------------------------------------------------------------------
 
--- A site's own value of a setting, or nil. Its own name is the closest pattern: asked first, since most are given by it.
+-- A site's own value of a setting, or nil. The site's name is the closest pattern. It is looked up first, because most values are
+-- under it.
 local function own_value(chosen, site, key)
   local exact = chosen.sites[site.name]
   if exact and exact[key] ~= nil then
@@ -178,7 +180,8 @@ function settings.of(self, site)
   return of[site]
 end
 
--- Gives a site values of its own, in its entry of chosen.sites. Its activations bring their defaults only if they change.
+-- Writes a site's own values into its entry of chosen.sites. New activations bring their defaults only if they differ from
+-- before. Values that the site would have without the entry are removed from it.
 local function set_own(chosen, site, entry, own)
   if own.activations ~= nil and own.activations ~= resolve(chosen, site).activations then
     entry.symmetric, entry.per = nil, nil
@@ -197,8 +200,8 @@ local function set_own(chosen, site, entry, own)
   end
 end
 
---- For modules: new settings in which each of the sites has values of its own. What is then no different from what the site would
--- have anyway is left out, so that equal settings are written alike.
+--- For modules: new settings in which each of the sites has these values of its own. A value that the site would have anyway is
+-- left out, so that equal settings are written alike.
 function settings.at(self, sites, changes)
   return make(checked(function()
     local own, chosen = values.own(changes), copied(self.values)

@@ -16,7 +16,7 @@ local ACTIVATIONS = {
   quick_gelu = "quick_gelu", silu = "silu", swish = "silu", relu = "relu", tanh = "tanh",
 }
 
---- What a checkpoint calls the parts of layer %d. Relatives of BERT bring names of their own.
+--- The names of the parts of layer %d in a checkpoint. Definitions of related models have a table of their own.
 bert.names = {
   layer = "encoder.layer.%d.",
   query = "attention.self.query", key = "attention.self.key", value = "attention.self.value",
@@ -26,7 +26,7 @@ bert.names = {
 
 ---- config.json -------------------------------------------------------------------------------------------------------
 
--- What the reference library takes for values that config.json lacks.
+-- The defaults of transformers for values that config.json lacks.
 local DEFAULTS = {
   hidden_size = 768, num_attention_heads = 12, num_hidden_layers = 12, intermediate_size = 3072, vocab_size = 30522,
   max_position_embeddings = 512,
@@ -102,15 +102,16 @@ end
 
 ---- Heads, of hidden states x -----------------------------------------------------------------------------------------
 
---- Of the first token, a linear of that name, an activation of the graph, and a linear of the other name: logits [B][labels].
+--- A head on the first token: the linear `dense`, the graph's function `activation`, and the linear `out`. Returns logits
+-- [B][labels].
 function bert.first(g, config, weights, x, dense, activation, out)
   local H = config.hidden_size
   local pooled = g[activation](g, g:linear(g:pool(x, "first"), weights:linear(dense, H, H)))
   return g:linear(pooled, weights:linear(out, #config.labels, H))
 end
 
---- Of marked tokens: a linear, an activation, a norm, and the decoder: logits of every word, [R][V]. transform: { dense =,
--- activation =, norm =, and decoder =, bias = of weights:decoder }.
+--- A head on the marked tokens: a linear, an activation, a norm and the decoder. Returns logits of every word, [R][V]. transform:
+-- { dense =, activation =, norm = }, and decoder and bias as weights:decoder takes them.
 function bert.words(g, config, weights, x, transform)
   local E = config.embedding_size or config.hidden_size
   local marked = g:linear(g:gather(x, "marked"), weights:linear(transform.dense, E, config.hidden_size))

@@ -10,7 +10,7 @@ local names = {
   inner = "ffn.lin1", outer = "ffn.lin2", outer_norm = "output_layer_norm",
 }
 
--- config.json's keys. BERT's names of the first three are taken, too, and before these, as in the reference library.
+-- Keys of config.json. The first three can also have BERT's names, which come first, as in transformers.
 local function keys_of(config)
   local function key(bert_name, own)
     return config:has(bert_name) and bert_name or own
@@ -23,7 +23,7 @@ end
 
 function distilbert.check(config)
   bert.check(config, keys_of(config), { num_hidden_layers = 6 })
-  config.type_vocab_size, config.layer_norm_eps = 1, 1e-12 -- what the reference library has, whatever config.json says
+  config.type_vocab_size, config.layer_norm_eps = 1, 1e-12 -- as in transformers, whatever config.json says
 end
 
 --- The encoder: token ids to hidden states [T][H], and every layer's output. Sinusoidal positions are a table like any other.

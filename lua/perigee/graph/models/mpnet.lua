@@ -12,7 +12,7 @@ local names = {
   inner = "intermediate.dense", outer = "output.dense", outer_norm = "output.LayerNorm",
 }
 
-local BUCKETS = 32 -- what the reference library takes, whatever relative_attention_num_buckets says
+local BUCKETS = 32 -- as in transformers, which ignores relative_attention_num_buckets
 
 --- The bucket, from 0, of a key that is `distance` tokens after the query. Half of them are for keys after it; of each half eight
 -- are for the distances 0 to 7, one each, and eight for ranges that grow by the square root of 2, up to 128 and all beyond.
@@ -30,7 +30,7 @@ end
 
 function mpnet.check(config)
   bert.check(config, nil, { vocab_size = 30527 })
-  roberta.positions(config, 1) -- the reference library's, whatever pad_token_id says
+  roberta.positions(config, 1) -- as in transformers, which ignores pad_token_id
   config.type_vocab_size = 1
   config:integer("relative_attention_num_buckets", BUCKETS, 2 ^ 31 - 1, BUCKETS)
 end

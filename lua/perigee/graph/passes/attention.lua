@@ -1,9 +1,9 @@
 --- attention: which attentions run in INT8, and their scales.
 --
--- An INT8 attention reads its queries, keys and values as u8 around 128 with a scale for each head, which the linear before it
--- writes. Scales follow from the largest |x| that calibration saw in a head. Each attention gets
--- `precision`, and if "int8" `scales`: { m = F32 [3H], what the linear's results are multiplied by, qk = F32 [A], scales of Q
--- times K, v = F32 [A] }.
+-- An INT8 attention reads queries, keys and values that the linear before it writes: u8 with the zero point 128 and one scale for
+-- each head. The scale follows from the largest |x| that calibration saw in the head. Each attention gets `precision`, and if
+-- that is "int8" also `scales`: { m = F32 [3H], by which the linear's results are multiplied, qk = F32 [A], the scale of Q
+-- times the scale of K of each of A heads, v = F32 [A], the scale of V }.
 local operator = require "perigee.operator"
 local pgee = require "perigee.ffi"
 local plan = require "perigee.plan"
@@ -25,8 +25,8 @@ function Scales:release()
   end
 end
 
--- Products of two scales have to be normal floats. Values so small or so large are far from any model's: what lies below
--- becomes 0, what lies above is cut.
+-- The product of two scales must be a normal float, so scales are limited to this interval. No real model comes near its ends.
+-- Values that are small against the smallest scale become 0; values too large for the largest scale are clipped.
 local LEAST_SCALE, MOST_SCALE = 1e-15, 1e15
 
 local function head_scale(min, max, first, D)
@@ -66,8 +66,8 @@ function attention.quantizer(scales)
   return { mode = "static", symmetric = true, zero = 128, m = scales.m }
 end
 
---- What an attention adds to its scores, as the engine takes it: F32 [heads][2 reach - 1], one for each distance of key and
--- query; nil for nothing. memo keeps it.
+--- Returns the bias that an attention adds to its scores, as the engine takes it: F32 [heads][2 reach - 1], one value for each
+-- distance of key and query; nil if it adds none. memo keeps it.
 function attention.bias(node, memo)
   local bias, heads = node.bias, node.heads
   return bias and memo:get(("bias %s %d %s"):format(bias.table.name, bias.reach, tostring(bias.bucket)), function()
@@ -87,8 +87,8 @@ function attention.bias(node, memo)
   end)
 end
 
---- How much of the signal INT8 attention keeps, in dB: over whole texts, qkv F32 [T][3H] and their batch. bias: as the engine
--- takes it, or nil.
+--- Returns the SQNR of INT8 attention against FP32 attention, in dB. qkv: queries, keys and values of whole texts, F32 [T][3H];
+-- batch: these texts, as attention.batch returns them; bias: what attention.bias returns.
 function attention.sqnr(qkv, batch, heads, scales, bias)
   local T, W = #qkv, qkv.shape[2]
   local q = tensor.new("U8", { T, W })
@@ -122,15 +122,16 @@ function Found:release()
   end
 end
 
--- What the statistics say of an attention: { sqnr =, scales = nil if it is to be FP32 }.
+-- Looks an attention up in the statistics. Returns { sqnr =, scales = }; scales is nil if the attention will be FP32.
 local function find(node, stats, wanted)
   local seen = stats:attention_of(node)
   local int8 = wanted == "int8" or wanted == "auto" and seen.sqnr >= attention.LEAST
   return setmetatable({ sqnr = seen.sqnr, scales = int8 and attention.scales(seen, node.heads) or nil }, Found)
 end
 
---- Where the linear before it stays FP32 an attention does, too; without statistics all are FP32. Where the
--- statistics were asked an attention also gets `sqnr`. memo: keeps what is made here, by what it depends on.
+--- Returns the graph whose attentions have `precision`, and `scales` if INT8. An attention is FP32 if the linear before it is
+-- FP32. Without statistics all are FP32. An attention whose statistics were looked up also gets `sqnr`, in dB. memo keeps the
+-- scales.
 function attention.pass(graph, stats, chosen, memo)
   if chosen.attention == "int8" and not stats then
     error("quantize: INT8 attention needs statistics: stats = model:calibrate(texts)", 0)

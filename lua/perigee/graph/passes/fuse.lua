@@ -1,4 +1,4 @@
---- fuse: makes of a graph as the paper draws it one in which each node is one operator of the engine.
+--- fuse: turns a graph as a paper draws it into a graph in which each node is one operator of the engine.
 --
 --   q, k, v linears over one input, read by one attention alone   -> one linear of three parts, [T][3H]
 --   an activation over a linear that nothing else reads           -> the linear's activation
@@ -32,7 +32,8 @@ local function place(graph)
   return place_of
 end
 
--- Which of an add's inputs is a linear that can take the other one as its residual: the other must be there first.
+-- The index of the input of an add that is a linear and can take the other input as its residual. The other input must be
+-- computed before the linear.
 local function absorber(users, order, old)
   for i = 1, 2 do
     local linear, other = old.inputs[i], old.inputs[3 - i]

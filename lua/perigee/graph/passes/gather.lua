@@ -1,19 +1,19 @@
 --- gather: takes the rows that a head reads before the last layer computes them, not after.
 --
--- Where the first token's row, or the marked tokens', is all that is read of a value, what makes it runs on these alone: norms,
--- linears, activations, sums, back to the last attention, which takes the queries of these rows and the keys and values of all.
--- Every row has the bits that it has among the others, so nothing changes but the time. What is computed for all tokens and read
--- beside it, such as a residual, is gathered there.
--- An INT8 linear whose activations are quantized per sequence needs the range of all of a sequence's rows, and stays as it is.
+-- Some heads read only the rows of the first tokens, or of the marked tokens. This pass makes the norms, linears, activations and
+-- sums before such a head compute these rows only, back to the last attention. That attention takes the queries of these rows,
+-- and the keys and values of all rows. If a gathered node also reads a value that is computed for all tokens, such as a
+-- residual, the pass puts a gather node on that value. Each row keeps its bits, so the pass changes only the time.
+-- An INT8 linear with activations per sequence is left as it is, because its scale needs all rows of the sequence.
 local settings = require "perigee.quantize.settings"
 
 local gather = {}
 
--- What computes each row from the same row of its inputs, and attention.
+-- Operators that compute each row from the same row of their inputs, and attention.
 local BY_ROW = { linear = true, norm = true, activation = true, add = true, attention = true }
 local ROWS = { first = "sequences", marked = "marked" }
 
--- Which rows an operator takes of what it reads: "first" or "marked"; nil if others, too.
+-- Which rows of its input an operator reads: "first" or "marked"; nil if it reads others, too.
 local function takes(node)
   return node.op == "gather" and node.mode or node.op == "pool" and node.mode == "first" and "first" or nil
 end
@@ -23,7 +23,7 @@ local function needs_all(node, chosen)
   return own and own.activations == "dynamic" and own.per == "sequence"
 end
 
--- Which rows are all that is read of each node: { node = "first" or "marked" }.
+-- Finds the nodes of which only some rows are read: { [node] = "first" or "marked" }.
 local function find(graph, chosen)
   local users, found = graph:users(), {}
   for i = #graph.nodes, 1, -1 do
@@ -40,7 +40,7 @@ local function find(graph, chosen)
   return found
 end
 
---- After place, before quantize. chosen: the settings, nil in FP32.
+--- Returns the graph with gathered rows. It runs after place and before quantize. chosen: the settings, nil in FP32.
 function gather.pass(graph, chosen)
   local found, gathered = find(graph, chosen), { first = {}, marked = {} }
   return graph:rewrite(function(out, node, old)

@@ -1,8 +1,7 @@
 --- lower: from a graph to a plan of the engine. Every node becomes one operator, every value a buffer.
 --
--- A value has up to two forms: floats, if anything reads those, and u8 with its node's quantizer, which INT8 linears read.
--- What stays FP32 is multiplied by the kernel that `kernel` names: "native", our own, whose bits are the same on every CPU; or
--- "onednn".
+-- A value has up to two forms: floats, if any node reads them, and u8 with its node's quantizer, which INT8 linears read. FP32
+-- linears use the kernel that `kernel` names: "native", Perigee's own, whose bits are the same on every CPU; or "onednn".
 local attention = require "perigee.graph.passes.attention"
 local plan = require "perigee.plan"
 local smooth = require "perigee.graph.passes.smooth"
@@ -60,8 +59,8 @@ end
 
 ---- Values ------------------------------------------------------------------------------------------------------------
 
--- Which nodes' floats are read, by an operator that takes floats, as a residual, or as an output: "rounded" if that is only to
--- quantize them, else "exact".
+-- The nodes whose floats are read, by an operator that takes floats, as a residual, or as an output: { [node] = "rounded" } if
+-- every reader is a quantize node, else { [node] = "exact" }.
 local function float_readers(graph)
   local read = {}
   for _, node in ipairs(graph.nodes) do
@@ -77,10 +76,11 @@ local function float_readers(graph)
   return read
 end
 
--- Activations that have a form which 8 bits cannot tell from the exact one.
+-- Activations that have a faster, rounded form. It stands in where only a quantize node reads the floats. Where a linear itself
+-- stores only u8, the engine uses the rounded form of its own accord.
 local ROUNDED = { gelu = "gelu_rounded", gelu_tanh = "gelu_tanh_rounded" }
 
--- The buffers of a node's u8 form, and the quantizer's fields that write them.
+-- The fields of an operator's quantizer, with new buffers for the u8 form of a node; nil if the node has no u8 form.
 local function quantizer(p, node)
   local q = node.quantize
   if not q then
@@ -163,9 +163,9 @@ end
 --- Returns { plan = sealed, outputs = { name = buffer }, linears = { { node =, args = }... }, attentions = { node... },
 -- embeds = { args... } }, the lists in order.
 --   memo        keeps the FP32 parameters
---   kernel      of what is FP32: "native" or "onednn"
---   observers   by site, where the graph has observe nodes
---   plan        what takes the buffers and operators in place of a new plan
+--   kernel      the kernel of FP32 linears: "native" (default) or "onednn"
+--   observers   { [name of a site] = observer }, if the graph has observe nodes
+--   plan        takes the buffers and operators in place of a new plan, as artifact/save.lua's recorder does
 --   visit       function(node), called before a node's operator is pushed
 function lower.pass(graph, options)
   local p, read = options.plan or plan.new(), float_readers(graph)

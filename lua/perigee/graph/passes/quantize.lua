@@ -1,9 +1,9 @@
---- quantize: INT8 weights for the linears placed there, and a quantizer for what each of their sites holds.
+--- quantize: packs the weights of INT8 linears, and gives each of their sites a quantizer.
 --
--- An INT8 linear gets `packed`, and `multiplier`, what its accumulators are multiplied by (F32 [N]); it reads the u8 form of
--- its input. Who produces the site quantizes it where it can: a norm (static or per token), a linear or an attention (static).
--- Elsewhere a node of its own does. Either way that node's `quantize` is { mode =, symmetric =, m =, and if static scale =,
--- zero = }.
+-- An INT8 linear gets `packed`, its weight, and `multiplier`, F32 [N], by which its accumulators are multiplied. It reads the u8
+-- form of its input. The node that produces the site also quantizes it if it can: a norm (static or per token), a linear or an
+-- attention (static). Otherwise the pass adds a quantize node. The node that quantizes gets `quantize`: { mode =, symmetric =,
+-- m = }, and if static also scale and zero.
 local packed = require "perigee.packed"
 local quant = require "perigee.quant"
 local ranges = require "perigee.quantize.ranges"
@@ -11,7 +11,7 @@ local registry = require "perigee.quantize.settings.registry"
 local settings = require "perigee.quantize.settings"
 local smooth = require "perigee.graph.passes.smooth"
 
--- What can quantize its own result, and in which modes.
+-- The operators that can quantize their own result, and in which modes.
 local ABSORBS = {
   norm = { static = true, token = true },
   linear = { static = true },
@@ -41,7 +41,7 @@ local function make_quantizer(node, stats, own)
   return setmetatable(quantizer, Quantizer)
 end
 
--- What the parts of a linear are called together.
+-- One name for all parts of a linear.
 local function names(node)
   local list = {}
   for i, part in ipairs(node.parts) do
@@ -52,8 +52,8 @@ end
 
 local quantize = {}
 
---- Of an INT8 linear with `alpha`, `factors` and `wmax`, as smooth.values gives them: its quantizer, its packed weight, its
--- multiplier. own: the settings of its site. memo keeps them, by what they depend on.
+--- Returns the quantizer, the packed weight and the multiplier of an INT8 linear that has `alpha`, `factors` and `wmax`, as
+-- smooth.values returns them. own: the settings of its site. memo keeps the results, under keys that have all they depend on.
 function quantize.values(node, stats, own, memo)
   local linear = names(node)
   local of_quantizer = registry.key("quantizer", own, node.alpha)
@@ -70,10 +70,9 @@ function quantize.values(node, stats, own, memo)
   return quantizer, weight, multiplier
 end
 
---- After smooth: the graph whose INT8 linears have packed weights. Their input is quantized by the node that makes it, if that
--- can, else by a step of its own. chosen: the settings.
+--- Returns the graph whose INT8 linears have packed weights and quantized inputs. It runs after smooth. chosen: the settings.
 function quantize.pass(graph, stats, chosen, memo)
-  local holder = {} -- of a site's u8 form, by the node that holds its floats
+  local holder = {} -- { [node with the floats of a site] = node with the u8 form }
   local function quantized(out, input, quantizer)
     if not holder[input] then
       local absorbs = ABSORBS[input.op]

@@ -1,7 +1,8 @@
---- select: which kernel multiplies each INT8 linear, chosen by timing among those that give the same bits.
+--- select: chooses the kernel of each INT8 linear, by timing the kernels that give the same bits.
 --
--- There are two: "native", ours for the ISA in force, and "onednn" where pgee_onednn_check finds it exact for the weight. oneDNN
--- takes over a shape only if it is at least 3 % faster over the token counts that are timed (geometric mean). Choices are kept in
+-- There are two kernels: "native", Perigee's own for the ISA in force, and "onednn", which is a candidate if pgee_onednn_check
+-- finds that it is exact for the weight. A shape gets oneDNN only if oneDNN is at least 3 % faster: the geometric mean over the
+-- token counts that are timed. Choices are kept in
 -- a file, by CPU, ISA, threads and versions, so a shape is timed once on a machine. It is select.json in the folder
 -- PERIGEE_CACHE, else in XDG_CACHE_HOME/perigee, else in ~/.cache/perigee:
 --
@@ -25,7 +26,7 @@ local C, check = pgee.C, pgee.check
 
 local selection = {}
 
---- What another kernel must be times as fast as ours.
+--- oneDNN is chosen if it is at least so many times as fast as the native kernel.
 selection.GAIN = 1.03
 --- Token counts that are timed.
 selection.TOKENS = { 16, 64, 256 }
@@ -36,7 +37,7 @@ local WEIGHTS = 8 -- of a shape, gone through in turn: as in a model, they are n
 
 ---- The machine and the file -----------------------------------------------------------------------------------------
 
---- What choices depend on besides the shape, as one line.
+--- What a choice depends on besides the shape, as one line: CPU, ISA, threads and versions.
 function selection.machine()
   return ("%s, %s, %d threads, perigee %s, oneDNN %s"):format(cpu.name(), cpu.isa_name(), cpu.threads(),
     ffi.string(C.pgee_version()), cpu.onednn() or "none")
@@ -58,7 +59,8 @@ function selection.path()
   return folder and folder .. "/select.json"
 end
 
--- A file's choices, { machine = { shape = { kernel =, gain = } } }. What is not as this module writes it is an error.
+-- Reads the choices of a file: { machine = { shape = { kernel =, gain = } } }. Anything that this module would not write is an
+-- error.
 local function read(path)
   local content = json.object(path)
   if content.format ~= FORMAT or type(content.machines) ~= "table" then
@@ -102,7 +104,7 @@ end
 
 ---- Timing ------------------------------------------------------------------------------------------------------------
 
--- Runs one kernel once over all the weights, which have these scales.
+-- A function that runs one kernel once over all the weights. scales: of each weight.
 local function runner(weights, scales, x, y, kernel)
   local all, code = {}, nil
   for i, w in ipairs(weights) do
@@ -115,8 +117,9 @@ local function runner(weights, scales, x, y, kernel)
   end
 end
 
---- How many times as fast as ours oneDNN is on `tokens` rows and each of the weights, which have one shape: by the best rounds or
--- by the median ones, whichever is less, so that a disturbance rarely makes it look faster than it is.
+--- Returns how many times as fast oneDNN is as the native kernel, on `tokens` rows. weights: packed weights of one shape. The
+-- result is the smaller one of two ratios, of the best times and of the median times, so that a disturbance of one measurement
+-- rarely makes oneDNN look faster than it is.
 function selection.time(weights, tokens)
   local x, y = tensor.new("U8", { tokens, weights[1].K }), tensor.new("F32", { tokens, weights[1].N })
   local to, stride = x:pointer()
@@ -173,7 +176,7 @@ local function by_shape(weights)
   return groups, order
 end
 
--- Why oneDNN is no candidate for a weight, or nil.
+-- The reason why oneDNN is no candidate for a weight; nil if it is one.
 local function no_candidate(w)
   return C.pgee_onednn_check(w.handle) ~= C.PGEE_OK and ffi.string(C.pgee_message()) or nil
 end

@@ -123,8 +123,8 @@ local function written(value)
   return type(value) == "number" and json.shortest(value) or tostring(value)
 end
 
---- What `part` (see `affects`) depends on, as a text for keys of memos: the values of the settings that affect it, without those
--- that have no effect on dynamic activations. own: the settings of a site. alpha: stands for own.alpha, unless it is nil.
+--- A text for keys of memos: the values of all settings that affect `part` (see `affects`). If the activations are dynamic,
+-- settings without effect on them are left out. own: the settings of a site. alpha: replaces own.alpha unless it is nil.
 function registry.key(part, own, alpha)
   local words = {}
   for _, entry in ipairs(LIST) do
