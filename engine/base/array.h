@@ -36,8 +36,8 @@
 /* The smallest block that an array allocates. */
 enum { ARRAY_FIRST_BYTES = 2048 };
 
-/* Makes room for `wanted` items in all. `list` is the address of the pointer to the items, whatever their type is. The capacity at
- * least doubles, so that n pushes cost a time proportional to n. */
+/* Makes room for `wanted` items in all. `list` is the address of the pointer to the items, whatever their type is. The capacity
+ * at least doubles, so that n pushes cost a time proportional to n. */
 static inline int array_grow(void *list, int64_t *capacity, int64_t wanted, int64_t item_bytes) {
   void *items;
   int64_t room = 2 * *capacity > wanted ? 2 * *capacity : wanted, bytes;

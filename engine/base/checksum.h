@@ -3,7 +3,7 @@
 #define PERIGEE_CHECKSUM_H
 #include <stdint.h>
 
-/* The checksum of what `crc` is the checksum of (0: of nothing) and these bytes after it. */
+/* Continues a checksum: `crc` is the checksum of the bytes before (0 if there are none), the result is that of all. */
 uint32_t checksum(uint32_t crc, const void *bytes, int64_t count);
 
 #endif

@@ -5,14 +5,14 @@
 
 typedef struct file file;
 
-/* Begins a file that is to be `path`: under another name in the same folder, where whatever earlier processes began and did not
- * live to end is removed. A link is followed, and stays. A file that is there gives its owner and permissions, and must be one
- * that this process may write to. PGEE_SYSTEM if it cannot be written there. */
+/* Begins a new file that will replace `path`. It is written under another name in the same folder; files that killed processes
+ * left there are removed. If `path` is a symbolic link, its target will be replaced. The new file gets the owner and the
+ * permissions of an existing file, which this process must be allowed to write to. PGEE_SYSTEM if the file cannot be written. */
 int file_new(file **out, const char *path);
 int file_write(file *f, const void *bytes, int64_t count);
-/* Makes it `path`, durably. */
+/* Flushes the file to the disk and renames it to `path`. */
 int file_keep(file *f);
-/* Ends it; if it was not kept nothing of it is left. NULL does nothing. */
+/* Frees the handle, and removes the new file if it was not kept. NULL does nothing. */
 void file_free(file *f);
 
 #endif

@@ -17,7 +17,7 @@ int json_fail(const json *j, const char *format, ...) {
   return fail(PGEE_FORMAT, "'%s': byte %lld: %s", j->path, (long long)(j->offset + (j->at - j->start)), text);
 }
 
-/* What stands at the current byte, for messages: "'x'", "the end", "byte 0x07". */
+/* Names the current byte for messages: "'x'", "the end", "byte 0x07". */
 static const char *came(const json *j, char text[16]) {
   unsigned char c = j->at < j->end ? (unsigned char)*j->at : 0;
   if (j->at == j->end)

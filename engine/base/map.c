@@ -1,5 +1,5 @@
-/* map.c: a file's bytes: mapped read-only, its pages shared with every other process that maps it and read when first touched; or
- * a copy in memory. */
+/* map.c: the bytes of a file, mapped read-only or copied into memory. Linux reads a page of a mapped file when it is first
+ * used, and all processes that map the file share its pages. */
 #include "map.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static int map_copy(map *m, int fd) {
   return PGEE_OK;
 }
 
-/* Takes the bytes of the open file into m. The caller closes fd whatever comes of it. */
+/* Maps or copies the open file into m. The caller closes fd, also after a failure. */
 static int map_descriptor(map *m, int fd, int copy) {
   struct stat s;
   if (fstat(fd, &s) != 0)
@@ -53,7 +53,7 @@ static int map_descriptor(map *m, int fd, int copy) {
 }
 
 int map_open(map **out, const char *path, int copy) {
-  /* O_NONBLOCK: a pipe must not hang; it is refused once it is open. It means nothing for a regular file. */
+  /* O_NONBLOCK: opening a pipe must not block; it is refused below. The flag has no effect on a regular file. */
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0)
     return fail(PGEE_SYSTEM, "cannot open '%s': %s", path, strerror(errno));

@@ -8,16 +8,16 @@ typedef struct map {
   _Atomic int64_t refs;
   const char *data;
   int64_t bytes; /* at least 1 */
-  char *copy;    /* what data is, or NULL if it is mapped */
+  char *copy;    /* the same as data if the file was read into memory, NULL if it is mapped */
   char *path;
 } map;
 
-/* PGEE_SYSTEM, naming the path, if the file is missing, unreadable, not a regular file or empty.
- * copy: 1 reads it into memory, so that nothing that happens to the file can be seen. */
+/* Opens a file. copy = 0 maps it, copy = 1 reads it into memory, so that later changes of the file have no effect. PGEE_SYSTEM,
+ * naming the path, if the file is missing, unreadable, not a regular file or empty. */
 int map_open(map **out, const char *path, int copy);
 /* One more reference; m may be NULL. */
 map *map_hold(map *m);
-/* One reference less; the last one unmaps. m may be NULL. */
+/* Releases one reference; the last one unmaps the file or frees the copy. m may be NULL. */
 void map_free(map *m);
 
 #endif

@@ -2,8 +2,8 @@
  *
  *   | size, magic, region, pad to 64 | the block, aligned to 64 |
  *
- * A large block is a mapping of its own, so that what is freed is no longer resident: the C library keeps such memory for later
- * once a program has freed as much at a time, which a workspace that grows does.
+ * A large block is a mapping of its own, so that freeing it gives its memory back to the system. The C library would keep the
+ * memory after a program has freed blocks of such a size, which happens when a workspace grows.
  */
 #include "memory.h"
 
@@ -34,7 +34,7 @@ static _Atomic int64_t countdown;
 
 void pgee_fail_allocation(int64_t n) { countdown = n; }
 
-/* Counts down to 1 and stays there, so that what comes after the first failure fails too. */
+/* Counts down to 1 and stays there, so that all allocations after the first failure fail too. */
 static int told_to_fail(void) {
   int64_t n = countdown;
   if (n > 1)
@@ -62,7 +62,7 @@ static void *zeroed(int64_t bytes) {
   return base ? memset(base, 0, size) : NULL;
 }
 
-/* With its head. */
+/* The size of a block with its head. */
 static int64_t room_for(int64_t bytes) { return HEAD + round_up(bytes, 64); }
 
 static void *block_new(int64_t bytes, int huge, int counted) {

@@ -1,4 +1,5 @@
-/* numbers.h: small things about floats that several files of the engine need. Plain C with no libm: the same bits everywhere. */
+/* numbers.h: small functions on numbers that several files of the engine need. They have no prefix. They use no libm, so that
+ * every machine gives the same bits. */
 #ifndef PERIGEE_NUMBERS_H
 #define PERIGEE_NUMBERS_H
 #include <stdint.h>
@@ -10,7 +11,7 @@ static inline uint32_t float_bits(float x) {
   return bits;
 }
 
-/* Sets the highest bit of the result if x is NaN or infinite, so that a loop can gather many by "or". */
+/* The highest bit of the result is set if x is NaN or infinite, so that a loop can combine many results by "or". */
 static inline uint32_t nonfinite_bit(float x) { return (float_bits(x) & 0x7fffffffu) + 0x00800000u; }
 static inline int is_nonfinite(float x) { return nonfinite_bit(x) >> 31; }
 
@@ -31,7 +32,7 @@ static inline float magnitude(float x) {
 /* To the nearest integer, ties to even, for |x| up to 2^22: adding 1.5 * 2^23 leaves no bits for a fraction. */
 static inline float round_even(float x) { return (x + 12582912.0f) - 12582912.0f; }
 
-/* What a range becomes when it is too small or too large to divide by. */
+/* The scale, or 1 if the scale or its reciprocal is not a normal float. */
 static inline float usable_scale(float scale) { return is_normal(scale) && is_normal(1.0f / scale) ? scale : 1.0f; }
 
 static inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }

@@ -1,9 +1,8 @@
-/* pages.c: memory that asks the kernel for transparent huge pages.
+/* pages.c: memory for which Linux is asked for transparent huge pages. See pages.h.
  *
- * Blocks lie one behind another in regions, each mapped for itself and aligned to a huge page, so that small blocks share one.
- * What is freed inside of a region goes back to the system page by page, and its addresses are not used again; a region without
- * blocks is unmapped.
- */
+ * A region is a mapping that is aligned to a huge page. Blocks lie one behind another in a region, so that small blocks share a
+ * huge page. When a block is freed, its pages go back to the system, and their addresses are not used again. A region without
+ * blocks is unmapped. */
 #include "pages.h"
 
 #include <pthread.h>
@@ -19,14 +18,14 @@ enum { PAGE = 4096, HUGE = 1 << 21, REGION = 1 << 25, LINE = 256 };
 
 /* The first 64 bytes of its memory. */
 struct pages_region {
-  int64_t bytes, used, live; /* mapped; handed out so far, this head included; of blocks that are not freed yet */
+  int64_t bytes, used, live; /* the size; bytes given to blocks so far, with this head; bytes of blocks that are not freed */
   pages_region *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pages_region *regions; /* new blocks are taken from the first */
 
-/* Memory aligned to a huge page: what is too much before and behind is unmapped. */
+/* Maps memory that is aligned to a huge page: maps more than needed and unmaps both ends. */
 static char *map_aligned(int64_t bytes) {
   char *all = mmap(NULL, (size_t)(bytes + HUGE), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (all == MAP_FAILED)
@@ -93,7 +92,7 @@ static int in_a_region(uintptr_t first, uintptr_t last) {
   return 0;
 }
 
-/* Mappings begin with a line "first-last ..."; one of the lines below it says how much of it lies in huge pages. */
+/* In smaps each mapping begins with a line "first-last ...". A line below it says how much of the mapping lies in huge pages. */
 static int64_t granted_in(FILE *smaps) {
   char line[LINE];
   int64_t kilobytes = 0;

@@ -1,5 +1,5 @@
 /* status.h: how a function of the engine fails: return fail(PGEE_ARGUMENT, "alpha is %g, expected 0 to 1", alpha);
- * The detail goes to this thread's message, the status to the caller. */
+ * fail stores the message for the calling thread and returns the status. */
 #ifndef PERIGEE_STATUS_H
 #define PERIGEE_STATUS_H
 #include "engine/perigee.h"
@@ -7,10 +7,10 @@
 /* Sets the message and returns `status`. Longer messages are cut at 4 KiB. The arguments may point into the old message. */
 int fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What NEED calls: refuses the first of `given` that is NULL. names: of them all, "out, p". */
+/* Fails if one of the `count` pointers is NULL and names the first such pointer. names: "out, p". Called by NEED. */
 int status_expect_given(const char *function, const char *names, int count, const void *const *given);
 
-/* Returns early with a failure that already has its message. */
+/* Returns from the calling function if the call failed. */
 #define TRY(call)           \
   do {                      \
     int status_ = (call);   \
@@ -18,7 +18,7 @@ int status_expect_given(const char *function, const char *names, int count, cons
       return status_;       \
   } while (0)
 
-/* Pointers that a function of perigee.h cannot do without: NEED(out, p). One that is NULL is refused by its name. */
+/* For functions of perigee.h: NEED(out, p) fails if out or p is NULL, naming the function and the argument. */
 #define NEED(...)                                                                                         \
   TRY(status_expect_given(__func__, #__VA_ARGS__, sizeof((const void *[]){__VA_ARGS__}) / sizeof(void *), \
                           (const void *const[]){__VA_ARGS__}))

@@ -1,4 +1,4 @@
-/* version.c: what the library says about itself. The Makefile makes header.inc of perigee.h. */
+/* version.c: the version and the header of the library. The Makefile makes header.inc from perigee.h. */
 #include "engine/perigee.h"
 
 const char *pgee_version(void) { return PGEE_VERSION; }

@@ -1,8 +1,7 @@
-/* observer.c: what is kept of rows that stream by, and its handle. observe.c is the operator that takes rows in.
+/* observer.c: the sample of an observer, its handle, and reading its statistics. The operator in observe.c adds rows.
  *
- * The sample holds the rows whose numbers have the smallest hashes: a uniform choice that depends on nothing but how many
- * rows came, and that is known for each row as it comes by.
- */
+ * The sample holds the rows whose numbers have the smallest hashes. This choice is uniform, depends only on the number of rows,
+ * and can be made for each row when it comes. */
 #include "observer.h"
 
 #include <string.h>
@@ -105,7 +104,7 @@ static int copy(pgee_tensor **out, const float *from, int64_t K) {
   return PGEE_OK;
 }
 
-/* In the order of the stream: each row goes to the place that the count of earlier ones gives. */
+/* Copies the sample in the order in which the rows came: the place of a row is the number of earlier rows in the sample. */
 static int copy_sample(pgee_tensor **out, const pgee_observer *o) {
   TRY(pgee_tensor_new(out, PGEE_F32, 2, (int64_t[]){o->kept, o->K}));
   float *to = (*out)->data;

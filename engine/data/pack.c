@@ -17,7 +17,8 @@
 #include "tensor.h"
 #include "weights.h"
 
-/* Four at a time, on any CPU: a change of settings packs again all that depends on it. Rows are padded with zeros to 64. */
+/* Vectors of four, on any CPU, because a change of settings packs many weights again. Rows are padded with zeros to a multiple
+ * of 64. */
 typedef float v4 __attribute__((vector_size(16)));
 typedef int32_t v4i __attribute__((vector_size(16)));
 typedef uint32_t v4u __attribute__((vector_size(16)));
@@ -49,7 +50,8 @@ static void load_row(const packing *w, int64_t n, float *row) {
     row[k] *= w->s[k];
 }
 
-/* Largest magnitude; notes what is not finite. Magnitudes are ordered as their bits are, infinity and NaN above all numbers. */
+/* The largest magnitude of a row; sets w->nonfinite if it is not finite. Magnitudes have the order of their bits, with infinity
+ * and NaN above all numbers. */
 static float row_absmax(packing *w, const float *row) {
   v4i most = {0};
   for (int64_t k = 0; k < padded_row(w->p->K); k += 4) {
@@ -69,7 +71,7 @@ static float row_absmax(packing *w, const float *row) {
   return absmax;
 }
 
-/* From the rows' largest magnitudes to one scale for each weight, in place. */
+/* Replaces the largest magnitudes of rows by the scale of their weight. */
 static void set_tensor_scales(const packing *w, float *scales) {
   for (int i = 0; i < w->count; i++) {
     int64_t rows = w->weights[i]->shape[0];
@@ -82,8 +84,8 @@ static void set_tensor_scales(const packing *w, float *scales) {
   }
 }
 
-/* 64 inputs of a row into their places in a block; returns their sums in four parts. Adding 1.5 * 2^23 rounds to the nearest,
- * ties to even, and leaves q in the lowest bits. */
+/* Quantizes 64 values of a row into their places in a block; returns their sum in four parts. Adding 1.5 * 2^23 rounds to the
+ * nearest integer, ties to even, and leaves q in the lowest bits. */
 static v4u pack_block(int8_t *to, const float *row, float scale) {
   const v4 divisor = {scale, scale, scale, scale}, round = {12582912.0f, 12582912.0f, 12582912.0f, 12582912.0f};
   v4u sum = {0};
@@ -100,8 +102,8 @@ static v4u pack_block(int8_t *to, const float *row, float scale) {
   return sum;
 }
 
-/* At most 127 in magnitude: |w| / (absmax / 127) is 127 to within an ulp, and if the scale is 1 |w| is less than 2^-119. A scale
- * above the normal range's reciprocal cannot be: absmax / 127 is less than 2^122. */
+/* |q| is at most 127: |w| / (absmax / 127) is at most 127 up to one ulp, and if the scale is 1 because it is too small, |w| is
+ * less than 2^-119. A scale is never too large, because absmax / 127 is less than 2^122. */
 static void pack_row_s8(packing *w, int64_t n, const float *row) {
   pgee_packed *p = w->p;
   int64_t kblocks = padded_row(p->K) / BLOCK_K;
@@ -138,9 +140,9 @@ static void pack_s8(void *work, const context *c) {
   }
 }
 
-enum { F32_ROWS = 16 }; /* packed together: their floats of one input fill a line */
+enum { F32_ROWS = 16 }; /* rows packed together: their floats of one input fill a cache line */
 
-/* Four floats of each of four rows into as many columns of a panel. */
+/* Transposes four floats of each of four rows into four columns of a panel. */
 static inline void pack_square(float *to, const float *rows, int64_t stride) {
   v4 r[4];
   for (int i = 0; i < 4; i++)
@@ -153,7 +155,7 @@ static inline void pack_square(float *to, const float *rows, int64_t stride) {
     memcpy(to + k * PANEL, c + k, sizeof *c);
 }
 
-/* Up to 16 rows of K floats into as many columns of a panel. next: NULL, or 16 K floats to bring into the cache meanwhile. */
+/* Copies up to 16 rows of K floats to as many columns of a panel. next: NULL, or 16 K floats to prefetch meanwhile. */
 static void pack_columns(float *to, const float *rows, int64_t stride, int64_t K, int64_t count, const float *next) {
   int64_t whole = count == F32_ROWS ? K & ~3 : 0;
   for (int64_t k = 0; k < whole; k += 4) {
@@ -185,7 +187,7 @@ static void pack_f32(void *work, const context *c) {
 
 int64_t packed_scratch(const pgee_packed *p) { return F32_ROWS * padded_row(p->K) * (int64_t)sizeof(float); }
 
-/* Floats are taken from where they lie, while those after them come from memory: the rows of a table are each other's neighbours. */
+/* An F32 table is packed from where it lies. Meanwhile the next 16 rows, which follow in memory, are prefetched. */
 void packed_panel(const pgee_packed *p, int64_t panel, float *to, float *rows) {
   const pgee_tensor *table = p->table;
   int in_place = table->dtype == PGEE_F32;

@@ -34,7 +34,8 @@ void pgee_packed_free(pgee_packed *p) {
 
 static int vector_new(pgee_tensor **out, int dtype, int64_t n) { return pgee_tensor_new(out, dtype, 1, &n); }
 
-/* The size of a panel, and how many there are. The product may be beyond what can be counted: only where all is given. */
+/* Computes the size and the number of panels. Their product may overflow for a weight that pgee_packed_over is given;
+ * check_packed checks it. */
 static void packed_measure(pgee_packed *p) {
   p->panels = p->N / PANEL + (p->N % PANEL > 0);
   p->panel_bytes = round_up(p->K, p->dtype == PGEE_S8 ? BLOCK_K : F32_K) * PANEL * pgee_dtype_bytes(p->dtype);
@@ -74,7 +75,8 @@ int packed_new(pgee_packed **out, int dtype, int64_t K, int64_t N) {
 
 /* ---- Weights that are packed already ------------------------------------------------------------------------------- */
 
-/* Within what bytes from -128 to 127 can add up to: the accumulators begin at -zero * sum and must not overflow. */
+/* Checks that each sum is possible for K values from -128 to 127. The accumulators begin at -zero * sum, which must not
+ * overflow. */
 static int check_sums(const pgee_tensor *sums, int64_t K) {
   const int32_t *sum = sums->data;
   for (int64_t n = 0; n < sums->shape[0]; n++)

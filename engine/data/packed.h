@@ -23,7 +23,8 @@ struct pgee_packed {
 /* A packed weight [N][K] whose panels, scales and sums are zeros. */
 int packed_new(pgee_packed **out, int dtype, int64_t K, int64_t N);
 pgee_packed *packed_hold(const pgee_packed *p);
-/* Of a table: a panel as it would be packed, but for what lies beyond N and K. rows: packed_scratch(p) bytes, aligned to 64. */
+/* Packs one panel of a weight that has a table; `to` is not written beyond N and K. rows: packed_scratch(p) bytes of scratch
+ * memory, aligned to 64. */
 void packed_panel(const pgee_packed *p, int64_t panel, float *to, float *rows);
 int64_t packed_scratch(const pgee_packed *p);
 

@@ -1,4 +1,4 @@
-/* quant.c: smoothing factors, scales and multipliers. All of it is done once per weight, none in the hot path.
+/* quant.c: smoothing factors, scales and multipliers. They are computed once for each weight, never during a run.
  *
  * The power in SmoothQuant's s = xmax^alpha / wmax^(1-alpha) is 2^(alpha log2 xmax - (1 - alpha) log2 wmax), in double
  * with polynomials of our own, rounded once to float: C libraries differ in the last bit of pow, and so would the packed
@@ -16,7 +16,7 @@
 
 /* ---- Powers ------------------------------------------------------------------------------------------------------- */
 
-/* Of a positive normal double. x = 2^e m with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh t with t = (m - 1) / (m + 1), |t|
+/* log2 of a positive normal double. x = 2^e m with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh t with t = (m - 1) / (m + 1), |t|
  * < 0.172: the series to t^21 is exact to 2^-57. */
 static double log2_of(double x) {
   static const double log2_e = 1.4426950408889634074, sqrt_2 = 1.4142135623730950488;
@@ -91,7 +91,8 @@ typedef struct absmax {
   _Atomic int nonfinite;
 } absmax;
 
-/* Each thread its own rows, into the second half of its scratch, then its own channels over all threads'. */
+/* Each thread takes the maximum over its part of the rows, in the second half of its scratch memory. Then each thread combines
+ * the results of all threads for its part of the channels. */
 static void channel_absmax(void *work, const context *c) {
   absmax *a = work;
   float *row = (float *)c->scratch, *most = row + a->K;

@@ -4,9 +4,9 @@
  *   header: { "__metadata__": { "key": "value", ... },
  *             "name": { "dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24] }, ... }
  *
- * Offsets count from the beginning of the data, which the tensors tile without hole or overlap, in any order. Everything is
- * checked when the file is opened; afterwards nothing fails but asking for what is not there. A header of an odd length puts
- * the data at addresses that its types cannot be read from: such tensors are copied.
+ * Offsets count from the beginning of the data. The tensors fill the data without holes and overlaps, in any order. Everything is
+ * checked when the file is opened. If the length of the header is odd, values lie at addresses that are no multiple of their size;
+ * such tensors are copied.
  */
 #include <stdlib.h>
 #include <string.h>

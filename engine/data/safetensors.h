@@ -1,4 +1,4 @@
-/* safetensors.h: what an open safetensors file is inside the engine. */
+/* safetensors.h: the inside of an open safetensors file. */
 #ifndef PERIGEE_SAFETENSORS_H
 #define PERIGEE_SAFETENSORS_H
 #include <stdint.h>
@@ -8,7 +8,7 @@
 #include "engine/base/numbers.h"
 #include "engine/perigee.h"
 
-/* Bytes of a header: the limit of the reference implementation. */
+/* The maximum size of a header in bytes, as in the safetensors package. */
 enum { MAX_HEADER = 100000000 };
 
 /* What safetensors_write.c adds: each tensor begins at a multiple of SAFETENSORS_LINE bytes, where need be after a filler
@@ -27,11 +27,11 @@ typedef struct safetensors_type {
   int bits, dtype; /* dtype: ours or -1 */
 } safetensors_type;
 
-/* Both begin with their name: they are sorted and found alike. */
+/* A tensor. This struct and safetensors_pair begin with their name, so that the same functions sort and find both. */
 typedef struct safetensors_entry {
   const char *name;
   const safetensors_type *type;
-  int ndim; /* may be more than there is room for in shape */
+  int ndim; /* may be larger than PGEE_MAX_DIMS; `shape` has only the first dimensions */
   int64_t shape[PGEE_MAX_DIMS];
   int64_t count;      /* elements */
   int64_t begin, end; /* in the data */
@@ -51,7 +51,7 @@ struct pgee_safetensors {
   void **sorted_tensors, **sorted_metadata; /* pointers to the items, by name */
 };
 
-/* For qsort over entry *: by offset; of two at the same place the one that ends first, then the one that stands first. */
+/* For qsort of pointers to entries: by begin, then by end, then by the order in the header. */
 int safetensors_by_begin(const void *a, const void *b);
 
 #endif

@@ -12,7 +12,7 @@ static int is_filler(const char *name) {
   return length >= tail && strcmp(name + length - tail, SAFETENSORS_FILLER) == 0;
 }
 
-/* Tensors by offset, as the checksums stand; the last one is theirs. */
+/* The tensors by offset, which is the order of the checksums. The last tensor is the checksums themselves. */
 typedef struct sums {
   const safetensors_entry **order;
   int64_t count; /* of the tensors that have one */
@@ -29,7 +29,7 @@ static uint32_t sum_of(const pgee_safetensors *f, const safetensors_entry *e) {
   return checksum(0, f->data + e->begin, e->end - e->begin);
 }
 
-/* The checksums themselves are right, and where they should be. */
+/* Checks the tensor of checksums, and the checksum of the header. */
 static int check_sums(const pgee_safetensors *f, sums *s) {
   const safetensors_entry *own = f->tensors.count ? s->order[f->tensors.count - 1] : NULL;
   const char *path = f->file->path;
@@ -48,7 +48,7 @@ static int check_sums(const pgee_safetensors *f, sums *s) {
   return PGEE_OK;
 }
 
-/* What is read by whole lines of 64 bytes must have them. */
+/* Checks that the file and every tensor begin and end at multiples of 64, because the kernels read whole lines. */
 static int check_lines(const pgee_safetensors *f) {
   const char *path = f->file->path;
   if (f->file->bytes % SAFETENSORS_LINE != 0 || (f->data - f->file->data) % SAFETENSORS_LINE != 0)

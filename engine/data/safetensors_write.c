@@ -172,7 +172,7 @@ static void put_part(text *t, const part *p) {
   put_text(t, "}");
 }
 
-/* By name, of which none occurs twice: an array of pointers. */
+/* Pointers to the parts, by name. Fails if a name occurs twice. */
 static int sorted_parts(const part ***out, const writing *w) {
   const part **sorted = mem_array(w->count, sizeof *sorted);
   if (!sorted)

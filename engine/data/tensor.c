@@ -1,8 +1,8 @@
 /* tensor.c: an array of one type with up to four dimensions, row-major.
  *
- * All rows (first index) lie `stride` elements apart; what is inside a row is dense. The data is its own block of memory, or
- * bytes of a mapped file or of another tensor, which are then held. It is aligned to its type, its own block to 64 bytes.
- */
+ * Rows (index of the first dimension) lie `stride` elements apart; the elements inside a row are dense. The data is a block of
+ * the tensor's own, aligned to 64 bytes, or belongs to a mapped file or another tensor, which the tensor then holds; it is
+ * aligned to the size of its type. */
 #include "tensor.h"
 
 #include <stdio.h>
@@ -33,7 +33,7 @@ tensor_shape_text tensor_shape_print(int ndim, const int64_t *shape) {
   return s;
 }
 
-/* Checks type and shape and fills in all of t but its data. `pad`: the stride is in multiples of it. */
+/* Checks type and shape and fills in all fields of t but its data. The stride is a multiple of `pad`. */
 static int tensor_describe(pgee_tensor *t, int dtype, int ndim, const int64_t *shape, int64_t pad) {
   if (!pgee_dtype_name(dtype))
     return fail(PGEE_ARGUMENT, "%d is no tensor type", dtype);
@@ -76,7 +76,7 @@ int64_t tensor_count(const pgee_tensor *t) { return t->shape[0] * tensor_width(t
 
 /* ---- Making and freeing ------------------------------------------------------------------------------------------- */
 
-/* Takes `described` into a handle of its own. */
+/* Makes a handle with the fields of `described`. */
 static int tensor_handle(pgee_tensor **out, const pgee_tensor *described) {
   pgee_tensor *t = mem_new(sizeof *t);
   if (!t)
@@ -126,7 +126,7 @@ int tensor_over(pgee_tensor **out, int dtype, int ndim, const int64_t *shape, vo
   return PGEE_OK;
 }
 
-/* A view: t says which part, the memory is base's. */
+/* A view of `base` from row `first` on, with the shape and the stride of t. */
 static int tensor_view(pgee_tensor **out, pgee_tensor t, const pgee_tensor *base, int64_t first) {
   if (!base->data)
     return fail(PGEE_ARGUMENT, "a plan's buffer has no memory of its own, so it has no views");
@@ -153,7 +153,7 @@ int pgee_tensor_rows(pgee_tensor **out, const pgee_tensor *base, int64_t begin, 
 int pgee_tensor_row(pgee_tensor **out, const pgee_tensor *base, int64_t i) {
   NEED(out, base);
   if (base->ndim < 2)
-    return fail(PGEE_ARGUMENT, "a row of a vector");
+    return fail(PGEE_ARGUMENT, "the tensor is a vector, expected 2 to 4 dimensions to take a row of");
   if (i < 0 || i >= base->shape[0])
     return fail(PGEE_ARGUMENT, "row %lld of a tensor of %lld rows", (long long)i, (long long)base->shape[0]);
   pgee_tensor t = *base;

@@ -1,4 +1,4 @@
-/* tensor.h: what a tensor is inside the engine. Reference counted: views hold their base, plans hold their weights. */
+/* tensor.h: the inside of a tensor. Tensors are reference counted: a view holds its base, a plan its weights. */
 #ifndef PERIGEE_TENSOR_H
 #define PERIGEE_TENSOR_H
 #include <stdatomic.h>
@@ -22,9 +22,9 @@ struct pgee_tensor {
   map *file;         /* held, or NULL */
 };
 
-/* One more reference; t may be NULL. Cast away const: the count is not part of the value. */
+/* Adds a reference; t may be NULL. The tensor may be const, because the count is not part of its value. */
 pgee_tensor *tensor_hold(const pgee_tensor *t);
-/* A tensor over bytes that a map holds (taken a reference on) or that the caller outlives (file NULL). */
+/* A tensor over bytes of a map, which it holds, or (file NULL) over bytes that the caller keeps alive. */
 int tensor_over(pgee_tensor **out, int dtype, int ndim, const int64_t *shape, void *data, map *file);
 /* Product of the dimensions. */
 int64_t tensor_count(const pgee_tensor *t);
@@ -44,11 +44,11 @@ typedef struct tensor_shape_text {
 
 tensor_shape_text tensor_shape_print(int ndim, const int64_t *shape);
 
-/* Tests of what a function was given. They set the message, naming `what`, and return PGEE_ARGUMENT. -1 for any size. */
+/* Checks of arguments. They return PGEE_OK, or PGEE_ARGUMENT with a message that names `what`. -1 allows any type or size. */
 int tensor_expect(const pgee_tensor *t, const char *what, int dtype, int ndim, int64_t rows, int64_t width);
-/* The same for what is written: part of a mapped file is refused. */
+/* The same for a tensor that is written: it must not be part of a mapped file. */
 int tensor_expect_output(const pgee_tensor *t, const char *what, int dtype, int ndim, int64_t rows, int64_t width);
-/* A plan's buffer, which has no memory of its own, is refused. */
+/* The tensor must have memory: it must not be a plan's buffer. */
 int tensor_expect_memory(const pgee_tensor *t, const char *what);
 
 #endif

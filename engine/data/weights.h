@@ -7,8 +7,8 @@
 
 enum { WEIGHTS_MAX_K = 32768 };
 
-/* Checks that there is at least one weight and that each is [N_i][K], with the same K from 1 to WEIGHTS_MAX_K, of type F32, F16 or
- * BF16, and has memory. */
+/* Checks that there is at least one weight and that each is [N_i][K], with the same K from 1 to WEIGHTS_MAX_K, of type F32, F16
+ * or BF16, and has memory. */
 int weights_check(const pgee_tensor *const *weights, int count);
 /* N: the rows of all weights. */
 int64_t weights_rows(const pgee_tensor *const *weights, int count);

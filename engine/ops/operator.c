@@ -136,6 +136,6 @@ int pgee_run(int op, const void *args, const pgee_batch *batch) {
   TRY(pgee_isa(&isa)); /* here, so that no message blames the operator for PERIGEE_ISA or PERIGEE_THREADS */
   TRY(pgee_threads(&threads));
   if (!o)
-    return fail(PGEE_ARGUMENT, "%d is no operator", op);
+    return fail(PGEE_ARGUMENT, "there is no operator %d, expected 0 to %d", op, PGEE_OPS - 1);
   return operator_named(o, args ? run_now(o, args, batch, threads) : fail(PGEE_ARGUMENT, "args is NULL"));
 }

@@ -1,4 +1,4 @@
-/* plan.c: building a plan, and where its buffers lie. workspace.c runs it. */
+/* plan.c: builds a plan and places its buffers. workspace.c runs it. */
 #include "plan.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ pgee_plan *plan_hold(const pgee_plan *p) {
   return held;
 }
 
-/* Of each handle in the args that is no buffer of a plan: one reference more, or one less. */
+/* Adds (hold = 1) or releases (hold = 0) a reference of each handle in the args that is not a buffer of a plan. */
 static void hold_weights(const operator_entry *o, const void *args, int hold) {
   for (const operator_field *f = o->fields; f->kind; f++) {
     void *handle = operator_field_get(args, f);
@@ -92,7 +92,8 @@ int64_t plan_find(const pgee_plan *p, const pgee_tensor *t) {
   return -1;
 }
 
-/* Buffers must be this plan's and written before they are read; what is written must be a buffer, for a plan has many callers. */
+/* Checks that buffers belong to this plan and are written before they are read, and that only buffers are written, because
+ * several threads may run a plan at the same time. */
 static int check_buffers(const pgee_plan *p, const operator_entry *o, const void *args) {
   for (const operator_field *f = o->fields; f->kind; f++) {
     const pgee_tensor *t = operator_field_is_tensor(f) ? operator_field_get(args, f) : NULL;
@@ -139,7 +140,7 @@ int pgee_plan_push(pgee_plan *p, int op, const void *args) {
   const operator_entry *o = operator_for(op);
   TRY(expect_open(p));
   if (!o)
-    return fail(PGEE_ARGUMENT, "%d is no operator", op);
+    return fail(PGEE_ARGUMENT, "there is no operator %d, expected 0 to %d", op, PGEE_OPS - 1);
   return operator_named(o, args ? push(p, op, o, args) : fail(PGEE_ARGUMENT, "args is NULL"));
 }
 
@@ -185,7 +186,8 @@ static int alive_together(const plan_buffer *a, const plan_buffer *b) {
   return a->first >= 0 && b->first >= 0 && a->first <= b->last && b->first <= a->last;
 }
 
-/* The lowest place for buffer i beside the `placed` ones that live with it. Each round moves past one of them, or is done. */
+/* The lowest offset where buffer i overlaps none of the `placed` buffers that are alive in the same steps. Each round moves the
+ * offset past one of them, or ends. */
 static int64_t lowest_place(const pgee_plan *p, int64_t i, const int64_t *order, int64_t placed, const int64_t *offsets,
                             const int64_t *sizes) {
   int64_t at = 0;
@@ -202,7 +204,7 @@ static int64_t lowest_place(const pgee_plan *p, int64_t i, const int64_t *order,
   return at;
 }
 
-/* Largest first, ties in order of creation. */
+/* Sorts buffers by size, the largest first; equal ones stay in the order of creation. */
 static void sort_by_size(int64_t *order, const int64_t *sizes, int64_t count) {
   for (int64_t i = 0; i < count; i++) {
     int64_t j = i;

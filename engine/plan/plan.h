@@ -1,9 +1,8 @@
-/* plan.h: what a plan is inside the engine.
+/* plan.h: the inside of a plan.
  *
- * Steps hold copies of their args, in which activations point to the plan's buffers: tensors without memory. For each
- * buffer the plan knows the steps between which its values matter; a workspace places buffers whose steps do not meet at
- * one address.
- */
+ * A step holds a copy of its args, in which activations point to the plan's buffers: tensors without memory. For each buffer
+ * the plan knows the first and the last step that uses it. A workspace may place two buffers at the same address if no step
+ * lies in the ranges of both. */
 #ifndef PERIGEE_PLAN_H
 #define PERIGEE_PLAN_H
 #include <stdatomic.h>
@@ -31,21 +30,21 @@ struct pgee_plan {
   int sealed;
 };
 
-/* What a workspace has room for: T tokens in B sequences of at most S, R of them marked. */
+/* The largest batch of a workspace: T tokens in B sequences of at most S tokens, of which R are marked. */
 typedef struct plan_capacity {
   int64_t T, B, S, R;
 } plan_capacity;
 
 pgee_plan *plan_hold(const pgee_plan *p);
-/* The number of a buffer; -1 for a tensor that is none of the plan's. */
+/* The index of a buffer; -1 for a tensor that is no buffer of the plan. */
 int64_t plan_find(const pgee_plan *p, const pgee_tensor *t);
-/* Nothing to report unless the plan is sealed. */
+/* PGEE_ARGUMENT if the plan is not sealed. */
 int plan_expect_sealed(const pgee_plan *p);
-/* The most that a step needs of scratch for each thread, a multiple of 64. */
+/* The maximum of scratch memory that a step needs for each thread, in bytes, a multiple of 64. */
 int plan_scratch(const pgee_plan *p, const plan_capacity *room, int64_t *bytes);
-/* Places all buffers: offsets[buffer_count] from the first byte, multiples of 64, and the bytes of all. */
+/* Places all buffers. offsets: where each buffer begins, a multiple of 64; *bytes: the size of all together. */
 int plan_layout(const pgee_plan *p, const plan_capacity *room, int64_t *offsets, int64_t *bytes);
-/* What only a run can check: ids in range and so on. S is the batch's longest sequence. */
+/* Checks what depends on the batch, such as ids in range. S: the length of its longest sequence. */
 int plan_check_batch(const pgee_plan *p, const pgee_batch *batch, int64_t S);
 
 #endif

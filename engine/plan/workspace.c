@@ -190,8 +190,8 @@ static weight_span weights_after(const pgee_workspace *w, const context *c, int6
   return (weight_span){0};
 }
 
-/* The size of the largest piece of any step, so that every step prefetches by the same distance and the next step finds its beginning
- * in the cache. At most what a small second-level cache can spare. */
+/* The size of the largest piece of any step, so that every step prefetches by the same distance and the next step finds its
+ * beginning in the cache. At most what a small second-level cache can spare. */
 static int64_t prefetch_distance(const pgee_workspace *w, const context *c) {
   int64_t distance = 0;
   for (int64_t i = 0; i < w->plan->steps.count; i++) {
@@ -202,7 +202,8 @@ static int64_t prefetch_distance(const pgee_workspace *w, const context *c) {
   return distance < MAX_PREFETCH_DISTANCE ? distance : MAX_PREFETCH_DISTANCE;
 }
 
-/* Prefetches the beginning of the first step's weights, which may lie in memory or in a slow cache. Each step prefetches the rest. */
+/* Prefetches the beginning of the first step's weights, which may lie in memory or in a slow cache. Each step prefetches the
+ * rest. */
 static void prefetch_first(const pgee_workspace *w, context *c) {
   c->prefetch_distance = prefetch_distance(w, c);
   weight_span s = weights_after(w, c, -1);

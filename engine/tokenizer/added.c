@@ -1,4 +1,4 @@
-/* added.c: finds added tokens as the reference does, its options' corner cases included. See added.h. */
+/* added.c: finds added tokens as the tokenizers package does, also in the corner cases of its options. See added.h. */
 #include "added.h"
 
 #include <string.h>
@@ -112,14 +112,14 @@ static int flags_before(const char *text, int64_t end, int *size) {
   return unicode(c)->flags;
 }
 
-/* Whether a part of a word stands next to m. */
+/* Whether the character before or after the match is part of a word. */
 static int inside_word(const added_search *s, const added_match *m) {
   int size;
   return (m->begin > 0 && flags_before(s->text, m->begin, &size) & UNICODE_WORD) ||
          (m->end < s->bytes && flags_at(s->text + m->end, s->bytes - m->end, &size) & UNICODE_WORD);
 }
 
-/* White space that an earlier match took is not taken again. */
+/* Takes white space to the left and right of the match, if the token says so, but none that an earlier match took. */
 static void take_spaces(const added_search *s, const added_token *t, added_match *m) {
   int size;
   while (t->lstrip && m->begin > s->covered && flags_before(s->text, m->begin, &size) & UNICODE_WHITE)

@@ -1,5 +1,6 @@
-/* added.h: added tokens, texts that are one token wherever they stand, such as [SEP], and the search for them. A tokenizer has
- * two sets: those looked for in the text as it is, and those looked for after normalization. */
+/* added.h: added tokens, which are texts that are one token wherever they occur, such as [SEP], and the search for them. A
+ * tokenizer has two sets: tokens that are looked for in the text as it is, and tokens that are looked for in the normalized
+ * text. */
 #ifndef PERIGEE_ADDED_H
 #define PERIGEE_ADDED_H
 #include "image.h"
@@ -20,8 +21,8 @@ typedef struct added_set {
   uint8_t begins[256]; /* 1 for the first bytes of the texts */
 } added_set;
 
-/* What is looked for: `text` for those not normalized, else what normalizing makes of it. An empty one, as an accent is once
- * accents are stripped, is never found. Of equal ones the last counts. */
+/* looked_for: the texts to look for; for tokens of the second set, the normalized text. An empty text is never found;
+ * normalizing can make a text empty, for example an accent if accents are stripped. If texts are equal, the last one counts. */
 int added_build(image_writer *w, const added_token *tokens, const names_added *looked_for, const names_added *texts,
                 int64_t count);
 /* normalized: which of the two sets. */

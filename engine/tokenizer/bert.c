@@ -1,17 +1,18 @@
 /* bert.c: from text to tokens for BERT's tokenizers: BertNormalizer or no normalizer, BertPreTokenizer and WordPiece.
  *
- * This does what pipeline.c would do, and is faster: some words at a time are normalized into memory on the stack, and a word is cut
- * where it lies. Time is linear in the length of the text. */
+ * This does what pipeline.c would do, and is faster: some words at a time are normalized into memory on the stack, and a word
+ * is cut where it lies. Time is linear in the length of the text. */
 #include "bert.h"
 
 #include "engine/base/status.h"
 #include "tokenizer.h"
 #include "unicode.h"
 
-/* Bytes of a chunk before it may end at white space: enough to amortize the call, little enough to stay in the nearest cache. */
+/* The minimum size of a chunk in bytes; it ends at the next white space. Large enough to make calls rare, small enough for the
+ * L1 cache. */
 enum { CHUNK = BERT_TEXT_INLINE / 4 };
 
-/* Whether the word could be put together from pieces: each the longest that fits, from its beginning. */
+/* Puts the pieces of a word, from its beginning, each the longest that fits. Returns 0 if the word cannot be cut into pieces. */
 static int put_pieces(sink *s, const bert_text *n, int64_t begin, int64_t end) {
   const wordpiece *m = &s->t->wordpiece;
   uint32_t node = TRIE_ROOT;
@@ -35,7 +36,7 @@ static void put_word(sink *s, const bert_text *n, int64_t begin, int64_t end) {
   s->word += !s->in_words;
 }
 
-/* Words end at white space; punctuation is a word, each character its own. */
+/* Words end at white space; each punctuation character is a word. */
 static void put_words(sink *s, const bert_text *n, int64_t begin, int64_t end) {
   const uint8_t *kinds = n->kinds;
   for (int64_t i = begin, word; i < end;) {
@@ -64,7 +65,7 @@ static void put_normalized(sink *s, const bert_text *n) {
   put_words(s, n, search.covered, n->length);
 }
 
-/* It is normalized in chunks, unless an added token could lie across two of them. */
+/* The text is normalized in chunks; if added tokens are looked for in it, all at once, because one could lie across two chunks. */
 int bert_put(sink *s, const char *text, int64_t begin, int64_t end) {
   const pgee_tokenizer *t = s->t;
   int64_t enough = t->added[1].empty ? CHUNK : INT64_MAX;

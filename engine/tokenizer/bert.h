@@ -1,9 +1,10 @@
 /* bert.h: BERT's normalizer, and from text to tokens for BERT's tokenizers.
  *
- * The normalizer does in this order, as the options say: clean the text (drop controls, make white space ' '), put spaces around
- * ideographs, decompose (NFD) and drop accents, lower the case. Every byte of the result has the span of one original character.
- * When combining marks are put in canonical order, the spans stay in the order of the text: the i-th character of the reordered run
- * has the span of the i-th original one. The tokenizers package does the same, and so the offsets of neighbours never cross. */
+ * The normalizer does in this order, as the options say: clean the text (drop controls, make white space ' '), put spaces
+ * around ideographs, decompose (NFD) and drop accents, lower the case. Every byte of the result has the span of one original
+ * character. When combining marks are put in canonical order, the spans stay in the order of the text: the i-th character of
+ * the reordered run has the span of the i-th original one. The tokenizers package does the same, and so the offsets of
+ * neighbours never cross. */
 #ifndef PERIGEE_BERT_H
 #define PERIGEE_BERT_H
 #include <stdint.h>
@@ -21,8 +22,8 @@ typedef struct bert_options {
 } bert_options;
 
 /* UTF-8 bytes and, for each, its character's kind (UNICODE_WHITE, UNICODE_PUNCT or 0) and span. They lie in `first` until they
- * outgrow it, because most chunks of text fit there and then need no allocation (ARRAY of array.h always allocates). So the struct
- * cannot be copied. */
+ * outgrow it, because most chunks of text fit there and then need no allocation (ARRAY of array.h always allocates). So the
+ * struct cannot be copied. */
 typedef struct bert_text {
   span *spans;
   char *bytes;
@@ -35,15 +36,15 @@ typedef struct bert_text {
 void bert_text_init(bert_text *n);
 void bert_text_free(bert_text *n);
 
-/* What an ASCII byte becomes, worked out from the options once. */
+/* What the normalizer makes of each ASCII character, computed once from the options. */
 typedef struct bert_ascii {
   uint8_t byte[128];
-  uint8_t kind[128]; /* UNICODE_DROP: nothing */
+  uint8_t kind[128]; /* UNICODE_DROP: the character is dropped */
 } bert_ascii;
 
 void bert_ascii_fill(bert_ascii *t, const bert_options *options);
 
-/* A combining mark that waits for the ones that sort before it. */
+/* A combining mark that waits until all marks of its run are known, because they are sorted. */
 typedef struct bert_mark {
   uint32_t c;
   uint8_t order, added; /* added: not the first part of its original character */
@@ -55,7 +56,7 @@ typedef struct bert_normalizer {
   const bert_ascii *ascii;
   const char *text;
   int64_t at, end;  /* what is left to normalize */
-  span last;        /* the span given out last: what added parts share */
+  span last;        /* the last span that was used: the further parts of a decomposition get it too */
   bert_mark *marks; /* [2 * mark_room], the second half is for sorting */
   int64_t mark_count, mark_room;
   int sorted;
@@ -63,7 +64,7 @@ typedef struct bert_normalizer {
   bert_mark first[2 * BERT_MARKS_INLINE];
 } bert_normalizer;
 
-/* For text[at] to text[end - 1], which is normalized as if there was nothing before and after it. */
+/* Begins to normalize text[at] to text[end - 1], independently of the text around it. */
 void bert_normalizer_init(bert_normalizer *s, const bert_options *options, const bert_ascii *ascii, const char *text, int64_t at,
                           int64_t end);
 void bert_normalizer_free(bert_normalizer *s);

@@ -78,7 +78,7 @@ static bert_mark *sort_marks(bert_normalizer *s) {
   return to;
 }
 
-/* Sends out the waiting marks in canonical order. Spans stay in the order of the text: see bert.h. */
+/* Puts the waiting marks in canonical order. Spans stay in the order of the text, see bert.h. */
 static int flush_marks(bert_normalizer *s, bert_text *out) {
   const bert_mark *order = s->sorted ? s->marks : sort_marks(s), *next = s->marks;
   for (int64_t i = 0; i < s->mark_count; i++) {
@@ -129,7 +129,7 @@ static int hangul(bert_normalizer *s, bert_text *out, uint32_t syllable, span fr
   return tail ? part(s, out, HANGUL_T + tail, 1, from) : PGEE_OK;
 }
 
-/* A character that is clean, and has its spaces. */
+/* Strips accents and lowers the case of one character. */
 static int accents(bert_normalizer *s, bert_text *out, uint32_t c, span from) {
   if (!s->options->strip_accents)
     return emit(s, out, c, from);
@@ -165,8 +165,8 @@ void bert_ascii_fill(bert_ascii *t, const bert_options *options) {
   }
 }
 
-/* ASCII, while no mark waits: up to the first byte that is not, to the first white space after `enough` bytes, or until `out` is
- * full. */
+/* Normalizes ASCII characters while no mark waits. Stops at the first byte that is not ASCII, at the first white space after
+ * `enough` bytes, or when `out` is full. */
 static void ascii_run(bert_normalizer *s, bert_text *out, int64_t enough) {
   int64_t room = out->capacity - out->length, end = s->end - s->at < room ? s->end : s->at + room, i = s->at, n = out->length;
   for (; i < end && (uint8_t)s->text[i] < 128; i++) {

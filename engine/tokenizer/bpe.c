@@ -1,4 +1,4 @@
-/* bpe.c: words to pieces by merging. See bpe.h. */
+/* bpe.c: cuts words into pieces by merging. See bpe.h. */
 #include "bpe.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "engine/base/status.h"
 #include "unicode.h"
 
-/* Words of so many characters are merged by looking through all pairs each time, longer ones by a heap. */
+/* A word of at most SHORT_WORD bytes is merged by looking at all pairs before each merge, a longer one with a heap. */
 enum { SHORT_WORD = 32, MIN_BITS = 4, MAX_BITS = 28 };
 static const int32_t NO_RANK = INT32_MAX;
 
@@ -48,7 +48,7 @@ static int put_affix(char *out, int32_t *bytes, const char *affix, const char *w
   return PGEE_OK;
 }
 
-/* Pieces that are one character, or name a byte. */
+/* Tables of the pieces that are one character, and of those that name a byte: <0x0A>. */
 static void fill_tables(bpe_head *h, const model_vocabulary *v) {
   memset(h->firsts, -1, sizeof h->firsts);
   memset(h->bytes, -1, sizeof h->bytes);
@@ -116,7 +116,7 @@ static void put_symbol(symbols *s, int32_t id, int64_t bytes) {
   s->bytes[s->count++] = (int32_t)bytes;
 }
 
-/* Unknown characters that wait: fused, or one. */
+/* An unknown token that is not put yet: one unknown character, or several if they are fused. */
 typedef struct waiting {
   int there;
   int64_t bytes;
@@ -128,7 +128,8 @@ static void put_waiting(symbols *s, const bpe *m, waiting *u) {
   u->there = 0;
 }
 
-/* Whether each byte of a character's text has its piece. They go before an unknown one that waits, as in the reference. */
+/* Puts the pieces of a character's bytes and returns 1; returns 0 if a byte has no piece. They go before an unknown token that
+ * waits, as in the tokenizers package. */
 static int put_bytes(symbols *s, const bpe *m, const char *text, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i++)
     if (m->head->bytes[(uint8_t)text[i]] < 0)
@@ -185,7 +186,7 @@ static const bpe_merge *find(const bpe *m, int32_t left, int32_t right) {
   return NULL;
 }
 
-/* The merge of each symbol with the next is looked up once; each round takes the best of all. */
+/* Each pair of neighbours is looked up once; each round makes the merge of the lowest rank. */
 static void merge_short(const bpe *m, symbols *s) {
   int32_t ranks[SHORT_WORD], into[SHORT_WORD];
   int64_t n = s->count;
@@ -218,13 +219,13 @@ static void merge_short(const bpe *m, symbols *s) {
   s->count = n;
 }
 
-/* A merge that could be made when it was found: of the symbol `at` with the next, if both are still the same. */
+/* A possible merge of symbol `at` with the next one. It is made only if both symbols are still `left` and `right`. */
 typedef struct candidate {
   int32_t rank, at, left, right, id;
 } candidate;
 
 typedef struct heap {
-  candidate *list; /* the best first, in pairs below */
+  candidate *list; /* a binary heap, the best candidate first */
   int64_t count;
 } heap;
 
@@ -257,7 +258,7 @@ static void consider(const bpe *m, heap *h, const symbols *s, int32_t at, int32_
     push(h, (candidate){found->rank, at, s->ids[at], s->ids[next], found->id});
 }
 
-/* links: of each symbol, the one before and the next one, -1 at the ends. Each merge pushes two candidates at most, so that there
+/* links: for each symbol the symbols before and after it, -1 at the ends. Each merge pushes at most two candidates, so there
  * are never more than three for each symbol. */
 static void merge_long(const bpe *m, symbols *s, int32_t (*links)[2], heap *h) {
   int32_t n = (int32_t)s->count;
@@ -305,7 +306,8 @@ static int cut_short(const bpe *m, const char *word, int64_t bytes, model_pieces
   return put_pieces(out, &s);
 }
 
-/* A character becomes at most as many symbols as it has bytes, with prefix and suffix; room for all of them. */
+/* There is room for as many symbols as the word has bytes with the prefix of each character and the suffix, because a character
+ * gives at most one symbol for each byte. */
 static int cut_long(const bpe *m, const char *word, int64_t bytes, model_scratch *room, model_pieces *out) {
   int64_t most = bytes * (1 + m->head->prefix_bytes) + m->head->suffix_bytes;
   if (most > INT32_MAX / 2)

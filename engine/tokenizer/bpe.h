@@ -1,8 +1,10 @@
-/* bpe.h: byte pair encoding: a word begins as its characters, and of all pairs side by side the one that stands first in the list
- * of merges becomes one, the leftmost of equals, until there is none.
+/* bpe.h: byte pair encoding (Sennrich et al. 2016). A word begins as the list of its characters. Then one pair of neighbours
+ * after another is merged: always the pair that comes first in the list of merges, the leftmost one of equal pairs, until no
+ * pair is in the list.
  *
- * A character that is no piece is unknown, or, with byte fallback, the pieces <0x00> to <0xFF> of its bytes; without an unknown
- * piece it is left out, and what follows moves up, as in the reference. */
+ * A character that is not a piece becomes the pieces <0x00> to <0xFF> of its bytes (byte fallback), or else the unknown piece.
+ * Without an unknown piece it is left out, and the pieces after it move to the left in the offsets, as in the tokenizers
+ * package. */
 #ifndef PERIGEE_BPE_H
 #define PERIGEE_BPE_H
 #include <stdint.h>
@@ -21,7 +23,7 @@ typedef struct bpe_head {
   int32_t bytes[256];         /* <0x00> to <0xFF> */
 } bpe_head;
 
-/* A place of the hash table of merges; left 0 is free, and one at least is. */
+/* A place of the hash table of merges. A place with left 0 is free, and at least one place is free. */
 typedef struct bpe_merge {
   int32_t left, right; /* ids plus 1 */
   int32_t rank, id;
@@ -34,7 +36,7 @@ typedef struct bpe {
   int bits;
 } bpe;
 
-/* What is told of it beside the vocabulary; see pgee_tokenizer_definition. */
+/* The options besides the vocabulary, see pgee_tokenizer_definition. */
 typedef struct bpe_options {
   int32_t unk, byte_fallback, fuse_unk, ignore_merges;
   const char *prefix, *suffix; /* NULL: none */
@@ -42,10 +44,10 @@ typedef struct bpe_options {
   int64_t merge_count;
 } bpe_options;
 
-/* The names must be in the image already. Of equal pairs the last counts. */
+/* The names must be in the image already. If two merges have the same pair, the last one counts. */
 int bpe_build(image_writer *w, const model_vocabulary *vocabulary, const bpe_options *options);
 int bpe_open(bpe *m, const image *from, const names *n);
-/* Time is n log n in the characters of a word. */
+/* The time is proportional to n log n for a word of n characters. */
 int bpe_cut(const bpe *m, const char *word, int64_t bytes, model_scratch *room, model_pieces *out);
 
 #endif

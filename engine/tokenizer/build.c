@@ -1,4 +1,4 @@
-/* build.c: a definition becomes an image. See tokenizer.h. */
+/* build.c: builds the image of a tokenizer from a definition. See tokenizer.h. */
 #include <string.h>
 
 #include "engine/base/memory.h"
@@ -75,7 +75,7 @@ static int put_model(image_writer *w, const pgee_tokenizer_definition *d, const 
 
 /* ---- Added tokens ---------------------------------------------------------------------------------------------------------- */
 
-/* What the normalizers make of an added token's text: appended to `out`. */
+/* Normalizes the text of an added token. `kept` gets the memory of the result. */
 static int normalize_added(const pgee_tokenizer *t, pipeline *r, const pgee_added_token *a, names_added *out,
                            model_scratch *kept) {
   spanned *text = &r->texts[0];
@@ -97,7 +97,8 @@ static int normalize_added(const pgee_tokenizer *t, pipeline *r, const pgee_adde
   return PGEE_OK;
 }
 
-/* Texts of added tokens as they are shown and looked for, and memory for those that normalizing changes. */
+/* The texts of added tokens: as given, as they are looked for and as decoding shows them; `kept` is the memory of normalized
+ * texts. */
 typedef struct added_texts {
   added_token *tokens;
   names_added *given, *looked_for, *shown;
@@ -117,7 +118,8 @@ static void added_texts_free(added_texts *a) {
   mem_free(a->ids);
 }
 
-/* Ids that are not given: those of equal pieces, the last of several, else numbers from the vocabulary's size on. */
+/* Numbers the added tokens that have no id: the id of the piece with the same text (the last one), else from the size of the
+ * vocabulary on. */
 static int number_added(added_texts *a, const model_vocabulary *v, trie_builder *b) {
   for (int64_t i = 0; i < a->count; i++)
     if (a->given[i].bytes > 0)
@@ -144,7 +146,8 @@ static int number_added(added_texts *a, const model_vocabulary *v, trie_builder 
   return PGEE_OK;
 }
 
-/* Whether the text that is shown is the content of a special token: that is how the reference knows one when it decodes. */
+/* Whether decoding treats the token as special: whether the shown text is the text of a special token, as in the tokenizers
+ * package. */
 static int is_special(const trie *contents, const names_added *shown, const pgee_tokenizer_definition *d) {
   int64_t length = 0;
   int32_t found = shown->bytes > 0 ? trie_longest(contents, TRIE_ROOT, shown->text, shown->bytes, &length) : -1;
@@ -188,7 +191,7 @@ static int fill_added(added_texts *a, const pgee_tokenizer *t, const pgee_tokeni
   return status;
 }
 
-/* The normalizers that are in the image so far run on the texts of added tokens. */
+/* Writes the added tokens and the names. Normalizes texts of added tokens with the normalizers, which are in the image already. */
 static int put_added(image_writer *w, const pgee_tokenizer_definition *d, const model_vocabulary *v, const tokenizer_options *o) {
   pgee_tokenizer t = {.options = o};
   added_texts a = {0};
@@ -210,7 +213,7 @@ static int put_added(image_writer *w, const pgee_tokenizer_definition *d, const 
 
 /* ---- The whole image ------------------------------------------------------------------------------------------------------- */
 
-/* How many texts have an id: pieces, and added tokens that are none. */
+/* The number of ids that have a text. */
 static int32_t count_names(const names *n) {
   int64_t size = 0, bytes;
   for (int64_t i = 0; i < n->count; i++)
@@ -218,7 +221,7 @@ static int32_t count_names(const names *n) {
   return (int32_t)size;
 }
 
-/* What can be told once all names are there. */
+/* Sets the options that depend on the names. */
 static int look_up(image_writer *w, const pgee_tokenizer_definition *d, tokenizer_options *o) {
   pgee_tokenizer t = {0};
   TRY(image_finish(w));

@@ -1,4 +1,4 @@
-/* charsmap.c: the double array, and what its results do to a text. See charsmap.h. */
+/* charsmap.c: looks strings up in the double array, and replaces them in a text. See charsmap.h. */
 #include "charsmap.h"
 
 #include <string.h>
@@ -16,7 +16,8 @@ enum { WHOLE = 6, ALONE_CODES = 0x10000, ALONE_BYTES = ALONE_CODES / 8 };
  * children. */
 static uint32_t offset_of(uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); }
 
-/* What the shortest beginning of s in the trie leads to, or -1. Any unit may be nonsense. */
+/* The result of the shortest beginning of s that is in the trie, an offset in `strings`; -1 if there is none. The units are not
+ * checked when the image is opened, so any unit may be wrong. */
 static int64_t look_up(const charsmap *m, const char *s, int64_t bytes) {
   const uint32_t *units = m->units;
   uint32_t at = m->unit_count > 0 ? offset_of(units[0]) : 0;
@@ -41,14 +42,15 @@ static int64_t look_up_character(const charsmap *m, uint32_t c, const char *s, i
 
 /* ---- Edits ---------------------------------------------------------------------------------------------------------------- */
 
-/* As in edits of spanned.h, which characters of the result take the place of which is counted, not known: what is dropped before
- * there is a result drops nothing, and later characters have the spans of earlier ones. */
+/* The state of a normalization. As the tokenizers package does, it only counts which characters of the result replace which
+ * characters of the input. So characters that are dropped before the result has any character are not counted, and the later
+ * characters of the result get the spans of earlier ones. */
 typedef struct run {
   const spanned *in;
   spanned *out;
   int64_t from;      /* where the next character of the result has its span from */
   int64_t last;      /* where the last character of the result begins in out; -1: there is none */
-  uint8_t is_put_in; /* the last one took nothing's place */
+  uint8_t is_put_in; /* the last character of the result was inserted: it replaces none */
 } run;
 
 static int64_t after(const spanned *in, int64_t at) {
@@ -69,7 +71,7 @@ static int put(run *r, uint32_t c, int is_put_in) {
   return spanned_put(r->out, c, s);
 }
 
-/* The last character of the result takes the place of `count` more. */
+/* The last character of the result replaces `count` more characters of the input. */
 static void drop(run *r, int64_t count) {
   if (r->last < 0)
     return;
@@ -104,7 +106,7 @@ static int64_t characters(const char *s, int64_t bytes) {
   return count;
 }
 
-/* `count` characters become the string at `found`. */
+/* Replaces `count` characters by the string at `found`. */
 static int replace(run *r, const charsmap *m, int64_t found, int64_t count) {
   const char *s = m->strings + found;
   int64_t bytes = (int64_t)strnlen(s, (size_t)(m->string_bytes - found)), done = 0;
@@ -121,7 +123,7 @@ static int replace(run *r, const charsmap *m, int64_t found, int64_t count) {
 
 /* ---- Texts ---------------------------------------------------------------------------------------------------------------- */
 
-/* A cluster, of which *kept on nothing was changed: those bytes still wait to be kept. */
+/* Normalizes a grapheme cluster. The bytes from *kept on did not change; they are copied when a change comes or the text ends. */
 static int cluster(run *r, const charsmap *m, int64_t begin, int64_t end, int64_t *kept) {
   const char *s = r->in->bytes;
   int64_t found = end - begin < WHOLE ? look_up(m, s + begin, end - begin) : -1;
@@ -144,12 +146,12 @@ static int cluster(run *r, const charsmap *m, int64_t begin, int64_t end, int64_
   return PGEE_OK;
 }
 
-/* A byte that stays as it is and, being followed by ASCII, is a cluster of its own. */
+/* Whether an ASCII character does not change; before another ASCII character it is then a cluster of its own. */
 static int is_still(const charsmap *m, uint8_t byte) {
   return byte < 0x80 && byte != '\r' && !(m->alone[byte >> 6] >> (byte & 63) & 1);
 }
 
-/* Past bytes that stay, the last of which may have something that extends it. */
+/* Skips ASCII characters that do not change, but not the last one of a run, because the next character may extend it. */
 static int64_t skip_ascii(const charsmap *m, const spanned *in, int64_t at) {
   const uint8_t *s = (const uint8_t *)in->bytes;
   while (at + 1 < in->length && is_still(m, s[at]) && s[at + 1] < 0x80)

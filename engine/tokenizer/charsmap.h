@@ -1,4 +1,4 @@
-/* charsmap.h: SentencePiece's precompiled normalizer, which maps short strings to others, as the reference applies it.
+/* charsmap.h: SentencePiece's precompiled normalizer, which maps short strings to others, as the tokenizers package applies it.
  *
  * The blob is `bytes of the trie | trie | strings`: a darts-clone double array from UTF-8 to where in `strings`, which end with
  * zeros, the result begins. Grapheme clusters of less than 6 bytes are looked up whole, and then taken whole for what their
@@ -20,7 +20,7 @@ typedef struct charsmap {
 /* PGEE_FORMAT: the blob is cut short, or its strings are not UTF-8. */
 int charsmap_build(image_writer *w, const char *blob, int64_t bytes);
 int charsmap_open(charsmap *m, const image *from);
-/* Appends to `out` what becomes of `in`, taken for a whole text. */
+/* Normalizes the whole text `in` and appends the result to `out`. */
 int charsmap_normalize(const charsmap *m, const spanned *in, spanned *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* decode.c: ids to text. Pieces go through the decoders, each of which takes a list of texts and gives one; at the end they are
- * joined, without decoders by spaces. */
+/* decode.c: from ids to text. The pieces of the ids are a list of texts. Each decoder makes a new list of texts from it. At the
+ * end the texts are joined; if there are no decoders, with spaces between them. */
 #include <string.h>
 
 #include "engine/base/array.h"
@@ -11,7 +11,8 @@
 
 static const char REPLACEMENT[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
-/* Text i is bytes[ends[i - 1]] to bytes[ends[i] - 1]. What is put behind the last end becomes one by texts_end. */
+/* A list of texts: text i is bytes[ends[i - 1]] to bytes[ends[i] - 1]. texts_put adds bytes to a new text, and texts_end ends
+ * it. */
 typedef struct texts {
   ARRAY(char) bytes;
   ARRAY(int64_t) ends;
@@ -63,13 +64,13 @@ static int replace_matches(texts *out, const char *text, int64_t bytes, const st
   return texts_put(out, text + at, bytes - at);
 }
 
-/* The repairs that the reference makes in each piece, in its order. */
+/* The replacements of the cleanup option, in the order in which the tokenizers package makes them. */
 static const char *const REPAIRS[][2] = {
     {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},    {" n't", "n't"},
     {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
 };
 
-/* text: where the last text of `out` begins, not ended yet. */
+/* Cleans up the last text of `out`, which begins at `begin` and is not ended yet. */
 static int clean_up(texts *out, int64_t begin) {
   texts copy = {0};
   int status = PGEE_OK;
@@ -147,7 +148,8 @@ static int decode_each(texts *out, const texts *in, const step *s) {
 
 /* ---- Decoders that join them ----------------------------------------------------------------------------------------------- */
 
-/* How many bytes of an ill-formed beginning are one U+FFFD: the longest that could begin a character, as Rust has it. */
+/* How many bytes become one U+FFFD if the text begins with an invalid byte: the longest beginning of a valid character, as in
+ * Rust. */
 static int64_t ill_formed(const char *text, int64_t bytes) {
   const uint8_t *s = (const uint8_t *)text;
   int more = s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 1 : s[0] < 0xF0 ? 2 : s[0] < 0xF5 ? 3 : 0;
@@ -173,7 +175,7 @@ static int put_repaired(texts *out, const char *text, int64_t bytes) {
   return PGEE_OK;
 }
 
-/* A text all of whose characters stand for bytes is these bytes; another is as it is. */
+/* If all characters of a text stand for bytes, puts these bytes, else the text itself. */
 static int put_bytes_of(texts *out, const char *text, int64_t bytes) {
   int64_t begin = out->bytes.count;
   for (int64_t i = 0, size; i < bytes; i += size) {
@@ -214,7 +216,7 @@ static int is_utf8(const char *text, int64_t bytes) {
   return 1;
 }
 
-/* The byte that <0xHH> names, or -1. As in the reference a sign may take the place of a digit. */
+/* The byte that <0xHH> names, or -1. As in the tokenizers package, the first digit may be a plus sign. */
 static int named_byte(const char *text, int64_t bytes) {
   int value = 0, digits = 0;
   if (bytes != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>')
@@ -229,7 +231,7 @@ static int named_byte(const char *text, int64_t bytes) {
   return digits > 0 ? value : -1;
 }
 
-/* The bytes behind the last end: one text if they are characters, else a U+FFFD for each. */
+/* Ends the last *count bytes: as one text if they are valid UTF-8, else as one U+FFFD for each byte. */
 static int end_bytes(texts *out, int64_t *count) {
   int64_t n = *count, begin = out->bytes.count - n;
   *count = 0;

@@ -53,9 +53,10 @@ static int put_text(sink *s, pipeline *r, const pgee_text *text) {
   return PGEE_OK;
 }
 
-/* ---- Two texts into the room that there is --------------------------------------------------------------------------------- */
+/* ---- Truncation ------------------------------------------------------------------------------------------------------------ */
 
-/* Two texts of n1 and n2 tokens into `room`, the longest cut first: as the reference counts, not one by one. */
+/* Cuts two texts of n1 and n2 tokens to `room` tokens in all, the longer one first. The counts are those of the tokenizers
+ * package, which differ from cutting one token after another. */
 static void cut_longest(int64_t *n1, int64_t *n2, int64_t room) {
   int64_t *shorter = *n1 <= *n2 ? n1 : n2, *longer = *n1 <= *n2 ? n2 : n1;
   *longer = *shorter > room - *shorter ? *shorter : room - *shorter;
@@ -93,15 +94,15 @@ static int cut(int64_t *n1, int64_t *n2, int64_t room, int pair, int how) {
   return PGEE_OK;
 }
 
-/* What a call is about. */
+/* The arguments and the state of one call. */
 typedef struct call {
   const pgee_tokenizer *t;
   pgee_encoding *e;
   const pgee_text *texts[2]; /* the second may be NULL */
   const pgee_encode_options *o;
   const tokenizer_template *shape;
-  int64_t special; /* tokens that the template puts around */
-  int left;        /* texts are cut off at their beginning */
+  int64_t special; /* the number of special tokens that the template adds */
+  int left;        /* 1: texts are cut off at their beginning */
   pipeline run;
 } call;
 
@@ -120,8 +121,8 @@ static int does_not_hold(const call *c, int64_t length) {
   return fail(PGEE_ARGUMENT, "the arrays hold %lld tokens, expected %lld", (long long)c->e->capacity, (long long)length);
 }
 
-/* How many tokens the template makes of these; no fewer than they are. */
-static int64_t dressed(const call *c, int64_t n1, int64_t n2) {
+/* The number of tokens after the template is applied to texts of n1 and n2 tokens; at least their sum and the special tokens. */
+static int64_t templated_length(const call *c, int64_t n1, int64_t n2) {
   int64_t all = 0;
   for (int64_t i = 0; i < c->shape->count; i++) {
     int32_t id = c->shape->list[i].id;
@@ -141,7 +142,7 @@ static void copy_tokens(const pgee_encoding *to, int64_t at, const pgee_encoding
     memcpy(to->words + at, from->words + begin, bytes);
 }
 
-/* The last n of a text's `all` tokens from `at` on. They are known once all are: these lie in memory of their own. */
+/* Writes the last n of a text's `all` tokens to place `at`. All tokens are computed again, into a block of their own. */
 static int put_end(call *c, const pgee_text *text, int64_t all, int64_t n, int64_t at) {
   const pgee_encoding *e = c->e;
   if (n == 0)
@@ -164,7 +165,8 @@ static int put_end(call *c, const pgee_text *text, int64_t all, int64_t n, int64
   return status;
 }
 
-/* The tokens of the first text from `at` on, and of the second `between` behind them. n1, n2: how many; in all at most `room`. */
+/* Writes the tokens of the first text to place `at`, and those of the second text `between` places behind them. *n1, *n2: their
+ * numbers, together at most `room`. */
 static int put_texts(call *c, int64_t at, int64_t between, int64_t room, int64_t *n1, int64_t *n2) {
   int64_t held = c->e->capacity - (at + between), pair = c->texts[1] != NULL;
   sink first = sink_at(c, at, least(room, held));
@@ -180,14 +182,14 @@ static int put_texts(call *c, int64_t at, int64_t between, int64_t room, int64_t
   int64_t all1 = *n1, all2 = *n2;
   TRY(cut(n1, n2, room, (int)pair, c->o->truncate));
   c->e->dropped = all1 + all2 - *n1 - *n2;
-  int64_t length = dressed(c, *n1, *n2);
+  int64_t length = templated_length(c, *n1, *n2);
   if (length > c->e->capacity)
     return does_not_hold(c, length);
   if (c->left && c->e->dropped > 0) {
     TRY(put_end(c, c->texts[0], all1, *n1, at));
     return pair ? put_end(c, c->texts[1], all2, *n2, at + *n1 + between) : PGEE_OK;
   }
-  if (pair && *n1 < kept) { /* its place is known only now */
+  if (pair && *n1 < kept) { /* the first text was cut, so the second one begins earlier: write it again */
     sink again = sink_at(c, at + *n1 + between, *n2);
     TRY(put_text(&again, &c->run, c->texts[1]));
   }
@@ -213,8 +215,8 @@ static void put_special(const pgee_encoding *e, int64_t at, pgee_template_piece 
   set(e, at, 1, p.type, 0);
 }
 
-/* The texts' tokens lie where they belong; the rest is put around them. */
-static int64_t dress(const call *c, int64_t n1, int64_t n2) {
+/* Adds special tokens, token types and sequences. The tokens of the texts are already at their places. */
+static int64_t apply_plain_template(const call *c, int64_t n1, int64_t n2) {
   int64_t at = 0;
   for (int64_t i = 0; i < c->shape->count; i++) {
     pgee_template_piece p = c->shape->list[i];
@@ -230,8 +232,9 @@ static int64_t dress(const call *c, int64_t n1, int64_t n2) {
   return at;
 }
 
-/* A template that has a text twice, or not at all, or the second first: the texts' tokens move to arrays of their own first. */
-static int dress_any(call *c, int64_t n1, int64_t n2, int64_t *length) {
+/* The same for a template that has a text twice, or not at all, or the second text first. The tokens of the texts are copied to
+ * a block of their own first. */
+static int apply_template(call *c, int64_t n1, int64_t n2, int64_t *length) {
   pgee_encoding *e = c->e, apart = {0};
   int64_t n = n1 + n2, at = 0;
   int32_t *block = mem_array(n, 4 * sizeof *block);
@@ -259,7 +262,8 @@ static int dress_any(call *c, int64_t n1, int64_t n2, int64_t *length) {
 
 /* ---- Offsets in characters ------------------------------------------------------------------------------------------------- */
 
-/* Offsets come in order but for rare overlaps, so that each is mostly a few steps from the last. */
+/* The number of characters up to byte `to`, counted from the last place asked for, *at: offsets mostly ascend, so few
+ * characters are read twice. */
 static int64_t characters_to(const char *text, int64_t *at, int64_t *count, int64_t to) {
   for (; *at < to; (*count)++) {
     uint32_t c;
@@ -277,7 +281,7 @@ static void count_characters(const call *c, int64_t length) {
   const pgee_encoding *e = c->e;
   for (int sequence = 1; sequence <= 2; sequence++) {
     const pgee_text *text = c->texts[sequence - 1];
-    int64_t at[2] = {0}, count[2] = {0}, word = -1, from = 0; /* begins and ends each go forward: many may have one span */
+    int64_t at[2] = {0}, count[2] = {0}, word = -1, from = 0; /* one counter for begins and one for ends: each ascends */
     for (int64_t i = 0; text && i < length; i++) {
       if (e->sequences[i] != sequence)
         continue;
@@ -330,10 +334,10 @@ static int encode(call *c) {
   TRY(put_texts(c, shape->plain && !c->o->bare ? shape->before : 0, shape->plain && !c->o->bare ? shape->between : 0, room, &n1,
                 &n2));
   if (shape->plain)
-    length = dress(c, n1, n2);
+    length = apply_plain_template(c, n1, n2);
   else
-    TRY(dress_any(c, n1, n2, &length));
-  for (int64_t i = 0; i < length; i++) /* whoever takes ids may count on it, whatever the image is */
+    TRY(apply_template(c, n1, n2, &length));
+  for (int64_t i = 0; i < length; i++) /* a damaged image must not give ids without a row in the embedding */
     if ((uint32_t)c->e->ids[i] >= c->t->names.count)
       return fail(PGEE_FORMAT, "the tokenizer gives id %d, but its ids end at %lld", c->e->ids[i],
                   (long long)c->t->names.count - 1);

@@ -1,6 +1,6 @@
-/* grapheme.h: where one user-perceived character ends and the next begins: extended grapheme clusters (UAX 29) as Unicode 17 has
- * them, which is what the reference's normalizer cuts text into. grapheme_tables.c is written by
- * spec/golden/tokenizer/grapheme.py.
+/* grapheme.h: where one user-perceived character ends and the next begins: extended grapheme clusters (UAX 29) of Unicode 17. The
+ * tokenizers package applies SentencePiece's normalizer to these clusters. spec/golden/tokenizer/grapheme.py writes
+ * grapheme_tables.c.
  *
  *   code point --grapheme_first, grapheme_second--> its class --grapheme_break, one after another--> is there a boundary before?
  */

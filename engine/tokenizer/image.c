@@ -36,7 +36,7 @@ int image_open(image *m, const void *bytes, int64_t size) {
     return fail(PGEE_FORMAT, "the image of a tokenizer has %lld bytes, expected %lld or more", (long long)size,
                 (long long)sizeof h);
   if ((uintptr_t)bytes % 8 != 0)
-    return fail(PGEE_ARGUMENT, "the image of a tokenizer begins at no multiple of 8 bytes");
+    return fail(PGEE_ARGUMENT, "the image of a tokenizer begins at an address that is not a multiple of 8");
   memcpy(&h, bytes, sizeof h);
   TRY(check_head(&h, size));
   for (int i = 0; i < IMAGE_SECTIONS; i++) {

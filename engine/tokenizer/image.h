@@ -1,10 +1,11 @@
-/* image.h: the block of bytes that a tokenizer runs from: what it is told to do and every table, in sections at multiples of 64.
+/* image.h: the block of bytes that a tokenizer runs from. Its sections hold the options and all tables; each section begins at a
+ * multiple of 64.
  *
  *   | head | where each section is | section, pad to 64 | section | ...
  *
- * It is flat, holds no pointer and is little-endian, so that it can lie in a mapped file. Opening checks the head and where the
- * sections are; what lies in a section is checked by who reads it, when it opens or at each access: no byte of an image may lead
- * a read outside of it, or a loop to no end. */
+ * An image has no pointers and is little-endian, so that it can lie in a mapped file. image_open checks the head, and that the
+ * sections lie in the image. The reader of a section checks its content, when it opens the section or at each access. Whatever
+ * bytes an image has, reading it must stay inside of it, and every loop must end. */
 #ifndef PERIGEE_IMAGE_H
 #define PERIGEE_IMAGE_H
 #include <stdint.h>
@@ -28,14 +29,14 @@ enum {
   IMAGE_TEMPLATES, /* what goes around one text, and around a pair */
   IMAGE_MERGES,    /* of byte-level BPE */
   IMAGE_BPE,       /* its options */
-  IMAGE_UNIGRAM,   /* four for Unigram to use as it likes */
+  IMAGE_UNIGRAM,   /* four sections of Unigram */
   IMAGE_UNIGRAM_1,
   IMAGE_UNIGRAM_2,
   IMAGE_UNIGRAM_3,
-  IMAGE_CHARSMAP, /* two for the precompiled normalizer */
+  IMAGE_CHARSMAP, /* two sections of the precompiled normalizer */
   IMAGE_CHARSMAP_1,
-  IMAGE_RENAMED, /* added tokens that are shown by another text than the model's */
-  IMAGE_LEFT,    /* there if texts are cut off at their beginning */
+  IMAGE_RENAMED, /* added tokens that decoding shows by another text than the model's */
+  IMAGE_LEFT,    /* present if truncation cuts texts off at their beginning */
   IMAGE_SECTIONS = 32
 };
 
@@ -44,10 +45,10 @@ typedef struct image {
   int64_t size;
 } image;
 
-/* Checks the head and the sections. PGEE_FORMAT says what is wrong; PGEE_UNSUPPORTED another version. */
+/* Checks the head and the places of the sections. PGEE_FORMAT if they are wrong, PGEE_UNSUPPORTED for another version. */
 int image_open(image *m, const void *bytes, int64_t size);
-/* A section: its first byte, aligned to 64 from the start of the image, and how many there are. 0 if there is none: the pointer is
- * then one into the image all the same, because C gives NULL plus 0 no meaning. */
+/* The first byte of a section, and its size in *bytes, 0 if the section is missing. The pointer then points into the image too,
+ * because in C NULL plus 0 is undefined. */
 const void *image_section(const image *m, int section, int64_t *bytes);
 
 /* Collects sections. Begin with zeros. */
@@ -57,10 +58,10 @@ typedef struct image_writer {
 } image_writer;
 
 void image_writer_free(image_writer *w);
-/* A new section, zeroed; the caller fills it before the next one is asked for. NULL with the message set if there is no
+/* A new section of zeros. The caller fills it before it calls the writer again. NULL, with the message set, if there is no
  * memory. */
 void *image_new(image_writer *w, int section, int64_t bytes);
-/* The same, filled with a copy. */
+/* Writes a section: a copy of `data`. */
 int image_put(image_writer *w, int section, const void *data, int64_t bytes);
 /* Writes the head. The image is w->bytes, whose count is a multiple of 64. It still belongs to the writer. */
 int image_finish(image_writer *w);

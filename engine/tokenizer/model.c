@@ -1,4 +1,4 @@
-/* model.c: the lists that models fill, and memory that lasts for a call. See model.h. */
+/* model.c: memory that a model uses during one call of encode. See model.h. */
 #include "model.h"
 
 #include "engine/base/memory.h"

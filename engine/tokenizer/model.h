@@ -1,9 +1,8 @@
-/* model.h: what a model is to the frame: it cuts one pre-token, bytes of normalized UTF-8, into pieces.
+/* model.h: what the models have in common. A model cuts one word, bytes of normalized UTF-8, into pieces.
  *
- *   x_build   writes the model's tables into an image, once, when a tokenizer is loaded from a checkpoint's files
- *   x_open    fills a struct with pointers into an image; checks what must hold for x_cut to stay inside it, whatever the
- *             bytes are
- *   x_cut     appends pieces; changes nothing but `out` and `room`, so that several threads may use one tokenizer
+ *   x_build   writes the tables of the model into an image, when a tokenizer is built from a definition
+ *   x_open    fills a struct with pointers into an image, and checks what x_cut needs to stay inside the image
+ *   x_cut     appends pieces to `out`; changes only `out` and `room`, so that several threads may use one tokenizer
  *
  * x is wordpiece, unigram or bpe. */
 #ifndef PERIGEE_MODEL_H
@@ -13,7 +12,7 @@
 #include "engine/base/array.h"
 #include "image.h"
 
-/* A vocabulary as it is given: piece i is bytes[ends[i - 1]] to bytes[ends[i] - 1] and has id ids[i], or i where ids is NULL. */
+/* A vocabulary: piece i is bytes[ends[i - 1]] to bytes[ends[i] - 1] and has id ids[i], or i if ids is NULL. */
 typedef struct model_vocabulary {
   const char *bytes;
   const int64_t *ends; /* [count] */
@@ -23,7 +22,7 @@ typedef struct model_vocabulary {
 
 typedef struct model_piece {
   int32_t id;
-  int32_t begin, end; /* bytes of the pre-token */
+  int32_t begin, end; /* bytes of the word */
 } model_piece;
 
 /* Begin with zeros. */
@@ -33,23 +32,14 @@ static inline int model_put(model_pieces *p, int32_t id, int64_t begin, int64_t 
   return ARRAY_PUSH(p, (model_piece){id, (int32_t)begin, (int32_t)end});
 }
 
-/* Memory that lasts for one call of encode, used again for every word. Begin with zeros. */
+/* Memory for one call of encode, used again for every word. Begin with zeros. */
 typedef struct model_scratch {
   void *block;
   int64_t bytes;
 } model_scratch;
 
 void model_scratch_free(model_scratch *s);
-/* At least so many bytes, aligned to 64; what they held is lost. NULL with the message set if there is no memory. */
+/* At least `bytes` bytes, aligned to 64, with undefined content. NULL, with the message set, if there is no memory. */
 void *model_scratch_room(model_scratch *s, int64_t bytes);
-
-/* For instance (the others have the same form):
- *   int unigram_build(image_writer *w, const model_vocabulary *vocabulary, const double *scores, int32_t unk, int byte_fallback);
- *   int unigram_open(unigram *m, const image *from);
- *   int unigram_cut(const unigram *m, const char *word, int64_t bytes, scratch *room, pieces *out);
- * The precompiled normalizer of SentencePiece:
- *   int charsmap_build(image_writer *w, const char *blob, int64_t bytes);
- *   int charsmap_open(charsmap *m, const image *from);
- *   int charsmap_normalize(const charsmap *m, const spanned *in, spanned *out); */
 
 #endif

@@ -1,10 +1,10 @@
-/* names.h: the text of each id, and the ids of texts.
+/* names.h: the text of each id, and the id of each text.
  *
  *   id --places--> begin, length --texts--> its bytes --names, a hash table--> the id
  *
- * Only the model's pieces are in the hash table. An added token whose id is no piece of the model has its place; one that the
- * model knows by another text (normalizing changed it) is among the few that are renamed. Whatever lies in the sections, reading
- * stays inside them. */
+ * The hash table has only the pieces of the model. An added token whose id is not in the model has a place of its own. An added
+ * token whose id has another text in the model is in the short list `renamed`. Whatever bytes the sections have, reading stays
+ * inside of them. */
 #ifndef PERIGEE_NAMES_H
 #define PERIGEE_NAMES_H
 #include "image.h"
@@ -40,12 +40,12 @@ typedef struct names_added {
   int special;
 } names_added;
 
-/* Of equal pieces the last counts, and of names with one id. */
+/* If pieces are equal, or if names have the same id, the last one counts. */
 int names_build(image_writer *w, const model_vocabulary *vocabulary, const names_added *added, int64_t added_count);
 int names_open(names *n, const image *m);
 /* NULL, of 0 bytes, if there is no such id. */
 const char *names_text(const names *n, int64_t id, int64_t *bytes, int *special);
-/* The same, but of a piece that is shown by another text its own. */
+/* The same, but for a renamed token the text that it has in the model. */
 const char *names_piece(const names *n, int64_t id, int64_t *bytes);
 /* The id of a piece of the model; -1 if there is none. */
 int32_t names_id(const names *n, const char *text, int64_t bytes);

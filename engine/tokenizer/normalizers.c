@@ -1,4 +1,4 @@
-/* normalizers.c: the steps that change a text, each with the spans that the reference gives its results. */
+/* normalizers.c: the steps that change a text. Results have the same spans as in the tokenizers package. */
 #include <string.h>
 
 #include "engine/base/memory.h"
@@ -82,7 +82,7 @@ static int sort_marks(spanned_edits *e, model_scratch *room) {
   return PGEE_OK;
 }
 
-/* The character that two become; 0 if none. */
+/* The character that NFC makes of two; 0 if there is none. */
 static uint32_t compose(uint32_t a, uint32_t b) {
   uint32_t l = a - HANGUL_L, v = b - HANGUL_V, s = a - HANGUL, t = b - HANGUL_T;
   if (l < HANGUL_COUNT / HANGUL_VT && v < HANGUL_VT / HANGUL_TS)
@@ -103,7 +103,8 @@ static uint32_t compose(uint32_t a, uint32_t b) {
   return 0;
 }
 
-/* Each character, unless one of its order or a greater one stands between, goes into the last that is no mark if it can. */
+/* Composes each character with the last one that is not a combining mark, if such a character exists and if no mark of the same
+ * or a higher order stands between them. */
 static void recompose(spanned_edits *e) {
   int64_t count = 0, base = -1;
   int32_t last = -1; /* the order of what stands behind the base */
@@ -124,7 +125,7 @@ static void recompose(spanned_edits *e) {
   e->count = count;
 }
 
-/* From an ASCII character to before the next one, nothing that stands around changes what becomes of it. */
+/* The end of a chunk: the next ASCII character. Characters outside of a chunk have no effect on its normal form. */
 static int64_t chunk_end(const spanned *in, int64_t at) {
   for (at++; at < in->length && (uint8_t)in->bytes[at] >= 128;)
     at++;
@@ -136,7 +137,7 @@ static int normal_form(const spanned *in, pipeline *r, spanned *out, int compat,
     int64_t plain = at;
     while (plain < in->length && (uint8_t)in->bytes[plain] < 128)
       plain++;
-    plain -= plain > at && plain < in->length; /* what stands before another may become one with it */
+    plain -= plain > at && plain < in->length; /* the last one may be composed with the next character */
     TRY(spanned_keep(out, in, at, plain));
     if ((at = plain) == in->length)
       break;
@@ -242,7 +243,7 @@ static int put_text(spanned *out, const char *text, int64_t bytes, span from) {
   return PGEE_OK;
 }
 
-/* The next match of a step's pattern from `at` on. */
+/* Finds the next match of a step's pattern from `at` on. */
 static int next_match(const step *s, const spanned *in, int64_t at, int64_t *begin, int64_t *end) {
   if (s->pattern)
     return pattern_next(s->pattern, in->bytes, at, in->length, begin, end);
@@ -254,7 +255,7 @@ static int next_match(const step *s, const spanned *in, int64_t at, int64_t *beg
   return found != NULL;
 }
 
-/* What takes the place of a match has the span of its last character. */
+/* The replacement of a match gets the span of the match's last character. */
 static int replace(const step *s, const spanned *in, spanned *out) {
   int64_t at = 0, begin, end;
   while (next_match(s, in, at, &begin, &end)) {
@@ -271,7 +272,7 @@ static int prepend(const step *s, const spanned *in, spanned *out) {
   return spanned_keep(out, in, 0, in->length);
 }
 
-/* BERT's, with spans of `in` as if it was the text, then those of the text. */
+/* BertNormalizer. bert_normalize gives spans of `in`, which are then mapped to spans of the original text. */
 static int bert(const bert_options *o, const spanned *in, spanned *out) {
   bert_ascii ascii;
   bert_normalizer from;

@@ -15,7 +15,8 @@ enum { MAX_REPEAT = 64, MAX_DEPTH = 32 };
 int pattern_has(const pattern_set *s, uint32_t c) {
   uint32_t flags = unicode(c)->flags;
   if (s->brackets && c < 256 && (flags & (UNICODE_NUMBER | UNICODE_DIGIT)) == UNICODE_NUMBER)
-    flags &= ~(uint32_t)UNICODE_WORDS; /* \w is more than [\w] in the reference, by superscripts and fractions of Latin-1 */
+    flags &=
+        ~(uint32_t)UNICODE_WORDS; /* the tokenizers package has superscripts and fractions of Latin-1 in \w, but not in [\w] */
   int in = (flags & s->any) != 0;
   for (int i = 0; !in && i < s->nones; i++)
     in = !(flags & s->none[i]);
@@ -45,7 +46,7 @@ static int emit(parser *s, int op, int x, int y) {
   return PGEE_OK;
 }
 
-/* Puts an pattern_instruction before those from `place` on, none of which leads out of them. */
+/* Inserts an instruction before those from `place` on. Their jumps are relative and stay among them, so none needs to change. */
 static int insert(parser *s, int place, int op, int x, int y) {
   TRY(emit(s, op, x, y));
   pattern_instruction last = s->p->code[s->p->length - 1];
@@ -62,7 +63,7 @@ static int add_range(parser *s, pattern_set *to, uint32_t first, uint32_t last) 
   return PGEE_OK;
 }
 
-/* A character, and what is its equal where case does not count. */
+/* Adds a character to a set, and if case does not count also the characters that are equal to it. */
 static int add_character(parser *s, pattern_set *to, uint32_t c) {
   if (s->fold && c > 127 && unicode(c)->flags & UNICODE_LETTER)
     return unsupported(s, "a letter beyond ASCII where case does not count");
@@ -105,7 +106,7 @@ static uint32_t flag_of(int letter) {
   return 0;
 }
 
-/* What stands behind a backslash: a property (*flag, *negated) or a character (*flag = 0). */
+/* Reads what follows a backslash: a property (*flag, *negated) or a character (*flag = 0). */
 static int take_escape(parser *s, uint32_t *flag, int *negated, uint32_t *c) {
   *flag = 0;
   *negated = 0;
@@ -192,7 +193,7 @@ static int take_class(parser *s, pattern_set *to) {
 
 static int alternatives(parser *s);
 
-/* Behind an opening bracket. */
+/* Reads a group, from behind its opening bracket. */
 static int take_group(parser *s) {
   int ahead = -1, fold = s->fold, start = s->p->length;
   if (s->at < s->end && *s->at == '?') {
@@ -223,7 +224,7 @@ static int take_group(parser *s) {
   return PGEE_OK;
 }
 
-/* Two letters that ß or a ligature is equal to where case does not count. */
+/* Whether two letters are equal to one character (ß or a ligature) if case does not count. */
 static int are_ligature(uint32_t a, uint32_t b) {
   a |= 0x20;
   b |= 0x20;
@@ -265,7 +266,8 @@ static int take_number(parser *s, int none) {
   return digits ? n : none;
 }
 
-/* {m,n} behind the brace; a brace that begins no such thing is itself, which is left as unsupported. */
+/* Reads {m,n} from behind its brace. A brace that begins no repetition is a literal in other libraries; here it is not
+ * supported. */
 static int take_counts(parser *s, int *least, int *most) {
   *least = take_number(s, 0);
   *most = *least;
@@ -278,7 +280,7 @@ static int take_counts(parser *s, int *least, int *most) {
   return PGEE_OK;
 }
 
-/* One more copy of the atom between two places of the text. */
+/* Compiles the atom that begins at `from` once more. */
 static int again(parser *s, const char *from) {
   const char *at = s->at;
   s->at = from;
@@ -351,7 +353,7 @@ static void fill_ascii(pattern *p) {
       p->sets[i].ascii[c] = (uint8_t)pattern_has(&p->sets[i], c);
 }
 
-/* Whether a match may be reached from an pattern_instruction on without a character, whatever the text is. */
+/* Whether the program can reach a match from this instruction without reading a character. */
 static int may_be_empty(const pattern *p, int pc, uint8_t *seen) {
   const pattern_instruction *i = &p->code[pc];
   if (seen[pc] || i->op == PATTERN_SET)

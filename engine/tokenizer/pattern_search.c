@@ -19,7 +19,7 @@ typedef struct threads {
   uint8_t seen[PATTERN_MAX_CODE];
 } threads;
 
-/* What stands at a place of the text. */
+/* A place in the text. */
 typedef struct place {
   uint32_t c;      /* the next character */
   int size;        /* its bytes; 0 at the end */
@@ -29,7 +29,7 @@ typedef struct place {
 
 static int in_set(const pattern_set *s, uint32_t c) { return c < 128 ? s->ascii[c] : pattern_has(s, c); }
 
-/* Follows what takes no character. */
+/* Adds a thread at pc, after following the instructions that read no character. */
 static void add(threads *to, const pattern *p, int pc, int64_t start, const place *here) {
   if (to->seen[pc])
     return;
@@ -90,7 +90,7 @@ int pattern_next(const pattern *p, const char *text, int64_t at, int64_t bytes, 
     memset(then->seen, 0, (size_t)p->length);
     for (int i = 0; i < now->count; i++) {
       thread t = now->list[i];
-      if (p->code[t.pc].op == PATTERN_MATCH) { /* what comes after is worse */
+      if (p->code[t.pc].op == PATTERN_MATCH) { /* the threads after this one are worse */
         *begin = t.start;
         *end = at;
         found = 1;

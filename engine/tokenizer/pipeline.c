@@ -1,4 +1,5 @@
-/* pipeline.c: from text to tokens by the steps and the model of any tokenizer. bert.c does the same faster for BERT's tokenizers. */
+/* pipeline.c: from text to tokens by the steps and the model of any tokenizer. bert.c does the same faster for BERT's
+ * tokenizers. */
 #include <string.h>
 
 #include "engine/base/memory.h"
@@ -16,8 +17,8 @@ void pipeline_free(pipeline *r) {
   model_scratch_free(&r->room);
 }
 
-/* The stretch as it is: each byte with the span of its character. Ill-formed bytes become U+FFFD here, and are never seen
- * again. */
+/* Takes text[begin] to text[end - 1] as a spanned text: each byte gets the span of its character. Bytes that are not valid
+ * UTF-8 become U+FFFD here, so that all later steps see valid UTF-8. */
 static int take(spanned *out, const char *text, int64_t begin, int64_t end) {
   out->length = 0;
   out->origin = (int32_t)begin;
@@ -30,7 +31,7 @@ static int take(spanned *out, const char *text, int64_t begin, int64_t end) {
   return PGEE_OK;
 }
 
-/* Added tokens that are looked for in normalized text become splits of their own. */
+/* Cuts out the added tokens that are looked for in the normalized text, each as a split of its own. */
 static int find_added(const pgee_tokenizer *t, pipeline *r) {
   const spanned *text = &r->texts[0];
   split_list *out = &r->splits[0];
@@ -52,7 +53,7 @@ static int cut_word(const pgee_tokenizer *t, const char *word, int64_t bytes, pi
   return bpe_cut(&t->bpe, word, bytes, &r->room, &r->pieces);
 }
 
-/* Pieces may have more bytes than their word: bytes of a prefix that byte pair encoding falls back to. */
+/* A piece may end behind its word: byte fallback of BPE also makes pieces of the prefix's bytes. */
 static void put_piece(sink *s, const spanned *text, split word, model_piece p) {
   int32_t last = word.end - word.begin - 1, begin = text->spans[word.begin].begin, end = begin;
   if (p.begin < p.end) {

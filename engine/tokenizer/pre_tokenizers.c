@@ -1,6 +1,6 @@
-/* pre_tokenizers.c: the steps that cut a normalized text into words. Some change the text too, a split at a time.
+/* pre_tokenizers.c: the steps that cut a normalized text into words. Some of them also change the text, one split at a time.
  *
- * A pattern says where its matches are; what lies between them are gaps. The behavior says what becomes of both. */
+ * A pattern divides a split into matches and the gaps between them. The step's behavior says what becomes of the matches. */
 #include <string.h>
 
 #include "engine/base/memory.h"
@@ -11,13 +11,13 @@
 
 /* ---- Behaviors ------------------------------------------------------------------------------------------------------------- */
 
-/* Matches and gaps of one split come in, in order; splits go out. */
+/* Takes the matches and gaps of one split in order, and puts splits by the behavior. */
 typedef struct cutter {
   split_list *out;
-  int64_t first;        /* where this split's own begin in `out` */
-  int behavior, invert; /* invert: matches and gaps change places */
-  int previous;         /* the one before was a match */
-  int64_t waiting[2];   /* a match that goes with the next gap; empty if there is none */
+  int64_t first;        /* index in `out` of the first split that comes from this one */
+  int behavior, invert; /* invert: matches count as gaps, and gaps as matches */
+  int previous;         /* the part before was a match */
+  int64_t waiting[2];   /* a match that will be merged with the next gap; empty if there is none */
 } cutter;
 
 static int extend_last(cutter *c, int64_t begin, int64_t end) {
@@ -56,7 +56,7 @@ static cutter cutter_for(split_list *out, int behavior, int invert) {
 
 /* ---- Patterns -------------------------------------------------------------------------------------------------------------- */
 
-/* Whether a character matches by its flags, or is one character. */
+/* Matches characters that have one of the flags, or if flags is 0 the character c. */
 typedef struct matcher {
   uint32_t flags, c;
 } matcher;
@@ -102,7 +102,7 @@ static int cut_by_pattern(cutter *c, const spanned *in, split s, const pattern *
 /* \w+|[^\w\s]+ */
 static int cut_at_white_space(split_list *out, const spanned *in, split s) {
   int64_t begin = s.begin;
-  int kind = 0; /* of what stands from `begin` on: 0 nothing, or white space */
+  int kind = 0; /* of the characters from `begin` on: 0 white space, or none; 1 letters of a word; 2 others */
   for (int64_t i = s.begin, size; i < s.end; i += size) {
     uint32_t c;
     size = utf8_decode(in->bytes + i, s.end - i, &c);
@@ -117,7 +117,7 @@ static int cut_at_white_space(split_list *out, const spanned *in, split s) {
   return kind ? split_put(out, begin, s.end, -1) : PGEE_OK;
 }
 
-/* White space ends words, punctuation is a word, each character its own. */
+/* Words end at white space; each punctuation character is a word. */
 static int cut_as_bert(split_list *out, const spanned *in, split s) {
   int64_t begin = s.begin;
   for (int64_t i = s.begin, size; i < s.end; i += size) {
@@ -150,7 +150,7 @@ static int cut_by_length(split_list *out, const spanned *in, split s, int64_t le
 
 /* ---- GPT-2's pattern ------------------------------------------------------------------------------------------------------- */
 
-/* What a character is to it. */
+/* The kind of a character in this pattern. */
 enum { GPT2_END = 1 };
 static const int GPT2_KINDS = UNICODE_SPACE | UNICODE_LETTER | UNICODE_NUMBER;
 
@@ -162,7 +162,7 @@ static int gpt2_kind(const char *text, int64_t at, int64_t end, int *size) {
   return unicode(c)->flags & GPT2_KINDS;
 }
 
-/* 's|'t|'re|'ve|'m|'ll|'d at the apostrophe: its bytes, or 0. */
+/* The number of bytes of 's|'t|'re|'ve|'m|'ll|'d at the apostrophe; 0 if there is none. */
 static int contraction(const char *text, int64_t at, int64_t end) {
   char a = at + 1 < end ? text[at + 1] : 0, b = at + 2 < end ? text[at + 2] : 0;
   if (a == 's' || a == 't' || a == 'm' || a == 'd')
@@ -183,7 +183,7 @@ static int64_t gpt2_word(const char *text, int64_t at, int64_t end) {
     before = size;
     i += size;
   }
-  /* White space before a word leaves its last character to it. */
+  /* \s+(?!\S): the last white space before a word is not part of the match. */
   return kind & UNICODE_SPACE && i < end && i - before > at ? i - before : i;
 }
 
@@ -197,7 +197,7 @@ static int cut_as_gpt2(split_list *out, const char *text, int64_t begin, int64_t
 
 /* ---- Steps that change the text -------------------------------------------------------------------------------------------- */
 
-/* Words are found in the text, with a space before it if so asked; then each byte becomes a character. */
+/* Finds the words of a split, with a space before it if add_prefix_space, and then replaces each byte by its character. */
 static int put_byte_level(const step *s, const spanned *in, split from, pipeline *r) {
   spanned *out = &r->texts[1], *with_space = &r->texts[2];
   split_list *to = &r->splits[1];
@@ -246,7 +246,7 @@ static int put_metaspace(const step *s, const spanned *in, split from, pipeline 
   return cut_by_characters(&cut, out, (split){(int32_t)begin, (int32_t)out->length, -1}, (matcher){0, (uint32_t)s->a});
 }
 
-/* An added token goes over as it is. */
+/* Copies an added token. */
 static int put_added(const spanned *in, split from, pipeline *r) {
   int64_t begin = r->texts[1].length;
   TRY(spanned_keep(&r->texts[1], in, from.begin, from.end));

@@ -8,8 +8,6 @@
 
 static int is_blank(uint32_t c) { return c == character_of_byte(' ') || unicode(c)->flags & UNICODE_WHITE; }
 
-/* What byte-level post-processors do: the white space that a token's own text begins and ends with is not part of where it comes
- * from; a space that was only put before the text was no part anyway. */
 void sink_trim(sink *s, int32_t *begin, int32_t *end, const char *token, int64_t bytes) {
   int64_t leading = 0, trailing = 0, at = *end;
   uint32_t c;

@@ -18,8 +18,8 @@ typedef struct sink {
   int64_t bytes;
 } sink;
 
-/* What byte-level post-processors do to offsets: white space that the token's own text begins or ends with is left out. A space that
- * was only put before the text (add_prefix_space) is not in the offsets anyway. `token`: the token's text. */
+/* What byte-level post-processors do to offsets: white space that the token's own text begins or ends with is left out. A space
+ * that was only put before the text (add_prefix_space) is not in the offsets anyway. `token`: the token's text. */
 void sink_trim(sink *s, int32_t *begin, int32_t *end, const char *token, int64_t bytes);
 
 static inline void sink_put(sink *s, int32_t id, int32_t begin, int32_t end) {

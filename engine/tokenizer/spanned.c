@@ -58,7 +58,7 @@ int spanned_apply(spanned *out, const spanned *in, int64_t begin, int64_t end, i
   TRY(spanned_reserve(out, end - begin));
   for (int64_t i = 0; i < e->count; i++) {
     int32_t change = e->list[i].change;
-    int64_t from = change > 0 || at >= end ? at - 1 : at; /* edits that ask for more than there is have the last span */
+    int64_t from = change > 0 || at >= end ? at - 1 : at; /* an edit past the end of the input gets the last span */
     TRY(spanned_put(out, e->list[i].c, from < 0 ? origin : in->spans[from]));
     for (; change <= 0; change++)
       at = after(in, at, end);

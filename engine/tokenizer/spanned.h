@@ -1,11 +1,15 @@
-/* spanned.h: a text on its way through normalizers, UTF-8 with, for each byte, the bytes of the original text that it comes from.
+/* spanned.h: a text that normalizers change: UTF-8, and for each byte the span of the original text that it comes from.
  *
  *   bytes  h  e  l  l  o
  *   spans  01 12 23 34 45      half open, of whole original characters, in bytes of the text given to encode
  *
- * A normalizer reads one and appends to another. What it does to characters it says as edits, one for each character of the
- * result: change 0 takes the place of the next character, 1 and more is put in and has the span of what stands before it, -n
- * takes the place of the next one and drops n more. Two texts that went through equal edits have equal spans. */
+ * A normalizer reads one spanned text and appends its result to another one. It can describe its result by edits, one edit for each
+ * character of the result. The edit's change says where the character's span comes from:
+ *
+ *   0           the character replaces the next character of the input and has its span
+ *   1 or more   the character is inserted and has the span of the character before it
+ *   -n          the character replaces the next character of the input, and the n characters after that are dropped
+ */
 #ifndef PERIGEE_SPANNED_H
 #define PERIGEE_SPANNED_H
 #include <stdint.h>
@@ -16,24 +20,24 @@ typedef struct span {
   int32_t begin, end;
 } span;
 
-/* Begin with zeros, and `origin` where the stretch begins in the original. */
+/* Begin with zeros, and set `origin` to the place in the original text where the input begins. */
 typedef struct spanned {
-  char *bytes; /* NULL while there is no room */
+  char *bytes; /* NULL while capacity is 0 */
   span *spans;
   int64_t length, capacity;
-  int32_t origin; /* what is put in before everything has the span (origin, origin); the caller sets it */
+  int32_t origin; /* a character that is inserted before all others has the span (origin, origin) */
 } spanned;
 
-/* The most bytes of a normalized text. A character may become eleven times as many bytes (U+FDFA), and later steps need several
- * bytes of memory for each, so that a text of some megabytes could take all memory. */
+/* The maximum size of a normalized text. Without a limit a text of some megabytes could take all memory, because normalizing
+ * can make one character eleven times as long (U+FDFA), and later steps need several bytes of memory for each byte of text. */
 enum { MAX_SPANNED_BYTES = 64 << 20 };
 
 void spanned_free(spanned *t);
-/* Makes room for `more` bytes after the bytes of t. PGEE_ARGUMENT if these would be more than MAX_SPANNED_BYTES. */
+/* Makes room for `more` bytes behind the text. PGEE_ARGUMENT if the text could then have more than MAX_SPANNED_BYTES. */
 int spanned_reserve(spanned *t, int64_t more);
-/* Appends a character; all its bytes have the one span. */
+/* Appends a character, all bytes of which get the span `from`. */
 int spanned_put(spanned *t, uint32_t c, span from);
-/* Appends in[begin] to in[end - 1] as they are. */
+/* Appends in[begin] to in[end - 1] with their spans. */
 int spanned_keep(spanned *t, const spanned *in, int64_t begin, int64_t end);
 
 typedef struct spanned_edit {
@@ -44,8 +48,8 @@ typedef struct spanned_edit {
 /* Begin with zeros. */
 typedef ARRAY(spanned_edit) spanned_edits;
 
-/* Appends to `out` what the edits make of in[begin] to in[end - 1], of which the first `dropped` bytes are gone before the first
- * edit. What is put in before everything has the span of the byte before `begin`, or (origin, origin) where that is 0. */
+/* Applies edits to in[begin + dropped] to in[end - 1] and appends the result to `out`. A character that is inserted first gets
+ * the span of the byte before its place, or (origin, origin) at the beginning of the text. */
 int spanned_apply(spanned *out, const spanned *in, int64_t begin, int64_t end, int64_t dropped, const spanned_edits *e);
 
 #endif

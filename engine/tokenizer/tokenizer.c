@@ -1,4 +1,4 @@
-/* tokenizer.c: a tokenizer is an image and pointers into it: opening one, and what it knows. See tokenizer.h. */
+/* tokenizer.c: opens the image of a tokenizer, and answers questions about it. See tokenizer.h. */
 #include "tokenizer.h"
 
 #include <string.h>
@@ -86,7 +86,7 @@ static int open_model(pgee_tokenizer *t) {
   return bpe_open(&t->bpe, &t->image, &t->names);
 }
 
-/* BERT's own way is for BERT's own frame. */
+/* Decides whether bert.c can encode. */
 static void choose_way(pgee_tokenizer *t) {
   const step *n = t->normalizers.list, *p = t->pre_tokenizers.list;
   t->fast = t->options->model == PGEE_WORDPIECE && !t->options->trim_offsets && t->normalizers.count <= 1 &&

@@ -37,9 +37,9 @@ typedef struct tokenizer_options {
 typedef struct tokenizer_template {
   const pgee_template_piece *list;
   int64_t count;
-  int64_t special; /* how many of them are special tokens */
-  int plain;       /* the first text once, then the second: what stands before, between and behind is put around in place */
-  int64_t before, between;
+  int64_t special;         /* the number of special tokens in it */
+  int plain;               /* 1: the first text once, then the second text once: encode writes tokens straight to their places */
+  int64_t before, between; /* special tokens before the first text, and between the texts */
 } tokenizer_template;
 
 struct pgee_tokenizer {
@@ -47,22 +47,22 @@ struct pgee_tokenizer {
   image image;
   const tokenizer_options *options;
   names names;
-  added_set added[2]; /* those not normalized, those normalized */
+  added_set added[2]; /* looked for in the text as it is; in the normalized text */
   step_list normalizers, pre_tokenizers, decoders;
   charsmap charsmap;
   wordpiece wordpiece;
   unigram unigram;
   bpe bpe;
   tokenizer_template templates[2];
-  int left; /* texts are cut off at their beginning */
-  int fast; /* WordPiece after BertNormalizer or nothing and BertPreTokenizer: `bert` and `ascii` say how */
+  int left; /* truncation cuts texts off at their beginning */
+  int fast; /* bert.c can encode: BertNormalizer or none, BertPreTokenizer, WordPiece. Its options are `bert` and `ascii` */
   bert_options bert;
   bert_ascii ascii;
 };
 
 enum { MAX_TEMPLATE = 64 };
 
-/* Takes over the reference to the tensor, which holds the image. */
+/* Opens the image in a tensor. Takes over the caller's reference to the tensor, also on failure. */
 int tokenizer_open(pgee_tokenizer **out, pgee_tensor *tensor);
 int tokenizer_is_utf8(const char *text, int64_t bytes);
 

@@ -1,4 +1,4 @@
-/* trie.c: how a trie is built, and taken from an image. See trie.h. */
+/* trie.c: builds a trie, writes it to an image and opens it. See trie.h. */
 #include "trie.h"
 
 #include <string.h>
@@ -86,7 +86,7 @@ int trie_write(const trie_builder *b, image_writer *w, int edges, int values) {
   return PGEE_OK;
 }
 
-/* n for 2^n items of `size` bytes; -1 if they are no power of two. */
+/* n if `bytes` are 2^n items of `size` bytes; -1 if the number of items is no power of two. */
 static int power(int64_t bytes, int64_t size) {
   for (int n = 0; n <= MAX_BITS; n++)
     if (bytes == size << n)

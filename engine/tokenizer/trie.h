@@ -1,8 +1,9 @@
-/* trie.h: byte strings to numbers, walked one byte at a time, so that the longest that a text begins with is found in one go.
+/* trie.h: maps byte strings to numbers. A walk reads a text byte by byte and finds the longest string that the text begins
+ * with.
  *
- * Nodes are numbered from the root, 0. An edge is one word in an open-addressing hash table, `parent node, byte | child node`, at
- * most half full: a step is one multiplication and mostly one load. Building is the same walk, in any order of strings. The two
- * tables are what lies in an image; whatever their words are, a walk ends and stays inside them. */
+ * Nodes are numbered from the root, 0. An edge is one word, `parent node, byte | child node`, in a hash table with open
+ * addressing that is at most half full. So one step of a walk is one multiplication and usually one load. Strings can be
+ * inserted in any order. An image stores the two tables. Whatever their words are, a walk ends and stays inside of them. */
 #ifndef PERIGEE_TRIE_H
 #define PERIGEE_TRIE_H
 #include <stdint.h>
@@ -10,8 +11,8 @@
 #include "image.h"
 
 typedef struct trie {
-  const uint64_t *edges; /* [1 << bits]; 0 is free, and one at least is */
-  const int32_t *values; /* [mask + 1] of each node; -1: no string ends here */
+  const uint64_t *edges; /* [1 << bits]; 0 is a free place, and at least one place is free */
+  const int32_t *values; /* [mask + 1] the value of each node; -1: no string ends here */
   int bits;
   uint32_t mask;
 } trie;
@@ -24,12 +25,13 @@ typedef struct trie_builder {
   ARRAY(int32_t) values; /* of each node */
 } trie_builder;
 
-/* An empty one. */
+/* A builder without strings. */
 int trie_new(trie_builder *b);
 void trie_free(trie_builder *b);
-/* value >= 0; that of a string which is there already is replaced. PGEE_UNSUPPORTED beyond TRIE_MAX_NODES. */
+/* Inserts a string with value >= 0, which replaces the value of an equal string. PGEE_UNSUPPORTED if the trie would have more
+ * than TRIE_MAX_NODES nodes. */
 int trie_insert(trie_builder *b, const char *s, int64_t bytes, int32_t value);
-/* What is built so far, as long as nothing is inserted. */
+/* A view of the strings inserted so far, valid until the next insertion. */
 trie trie_of(const trie_builder *b);
 
 int trie_write(const trie_builder *b, image_writer *w, int edges, int values);
@@ -37,7 +39,7 @@ int trie_open(trie *t, const image *m, int edges, int values);
 
 static inline uint64_t trie_slot(int bits, uint32_t key) { return (uint32_t)(key * 0x9E3779B1u) >> (32 - bits); }
 
-/* The child of `node` by `byte`; TRIE_ROOT, which is nobody's child, if there is none. */
+/* The child of `node` by `byte`; TRIE_ROOT if there is none. */
 static inline uint32_t trie_next(const trie *t, uint32_t node, uint8_t byte) {
   uint32_t key = node << 8 | byte;
   uint64_t mask = ((uint64_t)1 << t->bits) - 1;
@@ -50,7 +52,8 @@ static inline uint32_t trie_next(const trie *t, uint32_t node, uint8_t byte) {
 
 static inline int32_t trie_value(const trie *t, uint32_t node) { return t->values[node & t->mask]; }
 
-/* The longest string that text begins with, from `node` on: its value and length. -1 if there is none but the empty one. */
+/* Walks from `node` and finds the longest string that `text` begins with. Returns its value and writes its length; -1 if the text
+ * begins with none of the strings, or only with the empty one. */
 static inline int32_t trie_longest(const trie *t, uint32_t node, const char *text, int64_t bytes, int64_t *length) {
   int32_t best = -1;
   for (int64_t i = 0; i < bytes && (node = trie_next(t, node, (uint8_t)text[i])) != TRIE_ROOT; i++) {

@@ -1,4 +1,4 @@
-/* unigram.c: the best path through a word. See unigram.h; unigram_build.c makes the tables. */
+/* unigram.c: finds the best path through a word. See unigram.h; unigram_build.c makes the tables. */
 #include "unigram.h"
 
 #include <stddef.h>
@@ -44,7 +44,7 @@ static int no_unknown(const char *word, int64_t at, int64_t size) {
   return fail(PGEE_ARGUMENT, "the character '%.*s' is no piece, and the vocabulary has no unknown token", (int)size, word + at);
 }
 
-/* Offers the pieces that begin at word[at], and the unknown if its first character is none of them. */
+/* Offers the pieces that begin at word[at], and the unknown token if the character at word[at] alone is not a piece. */
 static int offer_all(const unigram *m, const char *word, int64_t at, int64_t bytes, step *steps, int64_t size) {
   const unigram_unit *unit = m->units;
   double score = steps[at].score;

@@ -2,10 +2,10 @@
  *
  *   score of a path = ((0 + score of piece 1) + score of piece 2) + ..., in double, from left to right
  *
- * Paths are found forward, each beginning with its pieces by length; only a strictly better one takes another's place. A
- * character that is no piece may be unknown, for the least score of the vocabulary minus 10. Unknowns side by side are one; if
- * together they are a piece they are that piece, else, with byte fallback, the pieces <0x00> to <0xFF> of their bytes if all are
- * there. */
+ * Paths are found from left to right, at each place by the shortest piece first. Only a strictly better path replaces another one.
+ * A character that is not a piece can be unknown; its score is the smallest score of the vocabulary minus 10. Neighbouring unknown
+ * characters are joined. If they are together a piece, they become this piece; else, with byte fallback and if the vocabulary has
+ * them all, the pieces <0x00> to <0xFF> of their bytes; else one unknown token. */
 #ifndef PERIGEE_UNIGRAM_H
 #define PERIGEE_UNIGRAM_H
 #include <stdint.h>
@@ -34,11 +34,11 @@ typedef struct unigram {
   int64_t unit_count, count; /* units, pieces */
 } unigram;
 
-/* scores[i] of piece i, whose id is i: of equal pieces the last counts. unk: a piece, or -1. Errors: unk is no piece; no pieces;
- * more beginnings of pieces than UNIGRAM_MAX_UNITS. */
+/* scores[i]: the score of piece i, whose id is i. If pieces are equal, the last one counts. unk: the id of the unknown token,
+ * or -1. Fails if unk is not the id of a piece, if there are no pieces, or if they need more than UNIGRAM_MAX_UNITS nodes. */
 int unigram_build(image_writer *w, const model_vocabulary *vocabulary, const double *scores, int32_t unk, int byte_fallback);
 int unigram_open(unigram *m, const image *from);
-/* Time is linear in the word, times the length of the longest piece. */
+/* The time is proportional to the length of the word times the length of the longest piece. */
 int unigram_cut(const unigram *m, const char *word, int64_t bytes, model_scratch *room, model_pieces *out);
 
 #endif

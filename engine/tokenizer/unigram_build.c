@@ -1,8 +1,8 @@
-/* unigram_build.c: makes the double array of a vocabulary, and its scores. See unigram.h.
+/* unigram_build.c: builds the double array of a vocabulary. See unigram.h.
  *
- * Pieces are sorted; a node is a range of them that begin alike. Its children want their places in one block of 256 units: the
- * first place in the list of free ones where all of them fit, or a new block. What is still free in a block when some more have
- * come after it stays empty: hardly anything fits there. */
+ * The pieces are sorted; a node is a range of pieces with the same beginning. All children of a node lie in one block of 256
+ * units. They get the first base in the list of free units where all of them fit, or a new block. After OPEN_BLOCKS more
+ * blocks, the free units of a block are given up, because hardly any node fits there. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@
 enum { BLOCK = 256, OPEN_BLOCKS = 16 };
 static const double PENALTY = 10.0;
 
-/* A piece as it is sorted: its first 8 bytes, big-endian and filled with zeros, say most. */
+/* The key by which a piece is sorted: its first 8 bytes, big-endian, filled up with zeros. */
 typedef struct key {
   uint64_t start;
   int32_t piece;
@@ -27,7 +27,7 @@ typedef struct range {
 } range;
 
 typedef struct place {
-  int32_t next, before; /* in the list of free ones, which begins and ends in places[0] */
+  int32_t next, before; /* neighbours in the list of free units, which begins and ends in places[0] */
   uint8_t taken, is_base;
 } place;
 
@@ -66,7 +66,7 @@ static int is_before(const model_vocabulary *v, const key *a, const key *b) {
   return order != 0 ? order < 0 : na != nb ? na < nb : a->piece < b->piece;
 }
 
-/* Merges, from below: 1 and 1, 2 and 2, 4 and 4. Returns the half in which the sorted ones are. */
+/* Merge sort, bottom-up. Returns the one of the two arrays that holds the result. */
 static const key *sort(const model_vocabulary *v, key *keys, key *other) {
   for (int64_t width = 1; width < v->count; width *= 2) {
     for (int64_t begin = 0; begin < v->count; begin += 2 * width) {
@@ -91,7 +91,8 @@ static void take(builder *b, uint32_t unit) {
   p->taken = 1;
 }
 
-/* Another 256 units at the end of the list of free ones. An empty unit's label is met from a base that nobody has: see fits. */
+/* Adds a block of 256 units to the end of the list of free units. The label of a free unit can only be met from a base that no
+ * node has, see fits. */
 static int add_block(builder *b) {
   if (b->units.count + BLOCK > UNIGRAM_MAX_UNITS)
     return fail(PGEE_UNSUPPORTED, "the vocabulary's pieces need more than %d nodes", UNIGRAM_MAX_UNITS);
@@ -114,7 +115,8 @@ static int add_block(builder *b) {
   return PGEE_OK;
 }
 
-/* Base 0 is that of nodes without children, and the second of each block leads to its empty units. */
+/* Whether children with these bytes fit at a base. Base 0 means that a node has no children, and the second base of each block
+ * is the one from which the labels of free units are met. */
 static int fits(const builder *b, uint32_t base, const uint8_t *bytes, int count) {
   if (base == 0 || base % BLOCK == 1 || b->places.list[base].is_base)
     return 0;
@@ -147,7 +149,7 @@ static int add_node(builder *b, const key *keys, range r) {
   int64_t begins[257], length;
   int count = 0;
   for (; r.begin < r.end && (text_of(b->vocabulary, keys[r.begin].piece, &length), length == r.depth); r.begin++)
-    b->units.list[r.unit].id = r.depth > 0 ? keys[r.begin].piece : -1; /* an empty piece is never met */
+    b->units.list[r.unit].id = r.depth > 0 ? keys[r.begin].piece : -1; /* an empty piece is never found */
   for (int64_t i = r.begin; i < r.end; i++) {
     uint8_t byte = byte_at(b, keys + i, r.depth);
     if (count == 0 || byte != bytes[count - 1]) {

@@ -6,8 +6,8 @@
 /* U+FFFD, which stands for a byte that is part of no well-formed character. */
 enum { UTF8_REPLACEMENT = 0xFFFD };
 
-/* Reads the character that begins at `text`, of which `bytes` >= 1 bytes are left. Returns the number of bytes that it takes. A byte
- * that begins no well-formed character gives UTF8_REPLACEMENT and takes 1. */
+/* Reads the character that begins at `text`, of which `bytes` >= 1 bytes are left. Returns the number of bytes that it takes. A
+ * byte that begins no well-formed character gives UTF8_REPLACEMENT and takes 1. */
 static inline int utf8_decode(const char *text, int64_t bytes, uint32_t *c) {
   const uint8_t *s = (const uint8_t *)text;
   *c = s[0];

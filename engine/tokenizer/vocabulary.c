@@ -1,7 +1,8 @@
-/* vocabulary.c: the pieces and scores of a tokenizer.json, read fast and exactly: 250,000 of them are most of its 10 MB.
+/* vocabulary.c: reads the pieces and scores of a tokenizer.json fast: 250,000 pieces are most of a file of 10 MB.
  *
- * Only the list model.vocab is read; what stands before it is skipped, for a reader of the rest to judge. Scores are read with
- * the arithmetic of the reference's JSON reader, which is not always the nearest double: paths of equal score must stay equal. */
+ * Only the list model.vocab is read. The text before it is skipped; the caller reads and checks it. Scores are rounded as the
+ * JSON reader of the tokenizers package rounds them, which is not always to the nearest double, because paths that have equal
+ * scores there must have equal scores here. */
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ enum { MAX_TEN = 308 };
 
 /* ---- Numbers -------------------------------------------------------------------------------------------------------------- */
 
-/* A decimal number: significand * 10^exponent. Digits that no longer fit the significand count by their place alone. */
+/* A decimal number: significand * 10^exponent. Digits that do not fit into the significand only change the exponent. */
 typedef struct decimal {
   uint64_t significand;
   int64_t exponent;
@@ -51,7 +52,7 @@ static int read_exponent(json *j, decimal *d) {
   return PGEE_OK;
 }
 
-/* One product or quotient by the nearest double of a power of ten; for small numbers, after quotients by 10^308. */
+/* One multiplication or division by a power of ten as the nearest double; very small numbers are divided by 10^308 first. */
 static int value_of(const json *j, const decimal *d, const double *tens, double *out) {
   double x = (double)d->significand;
   int64_t exponent = d->exponent;
@@ -96,7 +97,7 @@ static int skip_string(json *j) {
   return PGEE_OK;
 }
 
-/* Past one value, if it is one: what is not, somebody else will find. */
+/* Skips one value. It does not find all errors, because the caller's reader of the rest finds them. */
 static int skip_value(json *j) {
   int64_t depth = 0;
   do {
@@ -115,7 +116,7 @@ static int skip_value(json *j) {
   return PGEE_OK;
 }
 
-/* To the value of the first member of that name, in quotes, if an object begins here that has one written so. */
+/* If an object begins here, goes to the value of its first member with this name. `name` is in quotes, as in the text. */
 static int enter(json *j, const char *name, int *found) {
   int64_t length = (int64_t)strlen(name);
   int more;
@@ -141,7 +142,7 @@ static int enter(json *j, const char *name, int *found) {
 
 /* ---- The list -------------------------------------------------------------------------------------------------------------- */
 
-/* The struct that callers see is the first part of its block: | vocabulary | ends | scores | bytes |. */
+/* One block: | pgee_vocabulary, which callers see | ends | scores | bytes |. */
 typedef struct lists {
   pgee_vocabulary seen;
   int64_t *ends;

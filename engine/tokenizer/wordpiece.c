@@ -1,4 +1,4 @@
-/* wordpiece.c: WordPiece as a model of any frame; encode.c has its own way for the frame that BERT has. See wordpiece.h. */
+/* wordpiece.c: WordPiece for pipeline.c. bert.c has its own loop over the same trie. See wordpiece.h. */
 #include "wordpiece.h"
 
 #include "engine/base/status.h"

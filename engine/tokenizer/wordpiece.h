@@ -1,4 +1,5 @@
-/* wordpiece.h: a word is cut into pieces from its beginning, each the longest that fits; else it is unknown as a whole. */
+/* wordpiece.h: WordPiece cuts a word from its beginning, each time by the longest piece that fits. If none fits, the whole word
+ * is unknown. */
 #ifndef PERIGEE_WORDPIECE_H
 #define PERIGEE_WORDPIECE_H
 #include "model.h"
@@ -13,9 +14,9 @@ typedef struct wordpiece {
   int32_t unk, max_chars;
 } wordpiece;
 
-/* Writes the pieces' trie; *inside is for who opens it. */
+/* Writes the trie of the pieces. The caller stores *inside and sets it before wordpiece_open. */
 int wordpiece_build(image_writer *w, const model_vocabulary *vocabulary, const char *prefix, int32_t *inside);
-/* unk, inside and max_chars are set already. */
+/* The caller has set unk, inside and max_chars. */
 int wordpiece_open(wordpiece *m, const image *from);
 int wordpiece_cut(const wordpiece *m, const char *word, int64_t bytes, model_scratch *room, model_pieces *out);
 

@@ -208,7 +208,7 @@ describe("tensor.c", function()
       assert.equal(("row %d of a tensor of 3 rows"):format(i), message())
     end
     assert.equal(C.PGEE_ARGUMENT, C.pgee_tensor_row(out, tensor.new("F32", 3).handle, 0))
-    assert.equal("a row of a vector", message())
+    assert.equal("the tensor is a vector, expected 2 to 4 dimensions to take a row of", message())
     assert.equal(C.PGEE_ARGUMENT, C.pgee_tensor_rows(out, nil, 0, 0))
     assert.equal(C.PGEE_ARGUMENT, C.pgee_tensor_row(out, nil, 0))
     assert.equal(C.PGEE_ARGUMENT, C.pgee_tensor_f32(out, nil))
