@@ -70,6 +70,11 @@ local function header_of(path)
   return #text > 0 and table.concat(text, "\n") or nil
 end
 
+--- The comment that a module begins with, by the module's name below perigee; nil if there is none.
+function docs.header(name)
+  return header_of(module_path(name) or "")
+end
+
 -- The comment in a file whose first word is `word`, such as model:calibrate.
 local function comment_that_begins(path, word)
   local lines = lines_of(path) or {}
