@@ -310,7 +310,7 @@ build/peers/installed: spec/bench/peers.txt
 	build/peers/bin/pip install --quiet --requirement $<
 	@touch $@
 
-## make figures          what settings gain and cost, the tables of lua/README.md; three minutes. PARTS='outliers ranges' some
+## make figures          what settings gain and cost, the tables of lua/FIGURES.md; three minutes. PARTS='outliers ranges' some
 figures: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/figures.lua $(PARTS)
 

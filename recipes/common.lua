@@ -112,7 +112,7 @@ local SHARED = {
   calibration_part = { "text", help = "Part of a calibration file that has several", said = "train" },
   calibration_as = { "choice", CALIBRATION_FORMS, help = "Form of the calibration files, if it is not what they look like" },
   samples = { "integer", 1, default = 256, help = "How many inputs to calibrate on" },
-  eval = { "text", help = "Labelled file to judge by; lua/README.md lists the forms", said = "recipes/data/pairs.tsv" },
+  eval = { "text", help = "Labelled file to judge by; lua/API.md lists the forms", said = "recipes/data/pairs.tsv" },
   text = { "column", help = "Column of the text in the labelled file: its name in the header, or its number" },
   pair = { "column", help = "Column of the second text" },
   label = { "column", help = "Column of the label or score" },

@@ -1,5 +1,5 @@
--- The documents: API.md has what the code has; every code block runs, or names options that exist; links lead to files; READMEs
--- are short; the chart is that of its table.
+-- The documents: API.md has what the code has; every code block runs, or names options that exist; links lead to files; the
+-- chart is that of its table.
 --
 -- Blocks of ```lua run in a process of their own, in a folder with stand-ins for the files that they name. Blocks without a
 -- language are for the shell: recipes and their options are looked up in --help, targets of make in the Makefile. Blocks of
@@ -136,13 +136,6 @@ describe("A document", function()
         end
       end
       assert.same({}, wrong)
-    end)
-  end
-
-  for _, folder in ipairs { "", "kernels/", "engine/", "lua/", "recipes/", "spec/" } do
-    it("is at most 120 lines long: " .. folder .. "README.md", function()
-      local _, lines = api.read(folder .. "README.md"):gsub("\n", "")
-      assert.is_true(lines <= 120, lines .. " lines")
     end)
   end
 

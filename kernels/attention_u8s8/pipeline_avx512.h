@@ -1,14 +1,14 @@
-/* pipeline_avx512.h: INT8 attention, probabilities beside products; after blocks.h and tile_vnni.h.
+/* pipeline_avx512.h: INT8 attention whose probabilities overlap with products. Include it after blocks.h and tile_vnni.h.
  *
- * Of a tile of 5 or 6 queries first come all scores, then all probabilities, then the product with the values. vpdpbusd keeps two
- * of the core's four units busy and probabilities need the others as much, so those of a tile are computed while the tile before
- * is multiplied by the values, 32 of them after every few groups:
+ * A tile has 5 or 6 queries. It needs its scores first, then its probabilities p, then the product of p with the values. vpdpbusd
+ * uses two of the core's four units. Probabilities mostly use the other two. Therefore the kernel computes the probabilities of
+ * a tile while it multiplies those of the previous tile by the values: 32 probabilities after every few groups.
  *
  *   scores 0 | p 0 | scores 1 | p 0 x values, p 1 | scores 2 | p 1 x values, p 2 | ...
  *
- * The product takes 32 columns at a time: 12 accumulators leave registers for what goes on beside. Scores and p lie in rows of
- * keys rounded up to 32, one after another. What lies there beyond the last key counts for nothing: in the product the values are
- * 0, sums leave it out.
+ * The product takes 32 columns at a time, because 12 accumulators leave registers for the probabilities. Scores and p lie in rows
+ * without gaps; the length of a row is the number of keys rounded up to 32. Elements beyond the last key do not count: their
+ * values are 0 in the product, and sums leave them out.
  */
 
 /* gcc 12 would keep accumulators that are used twice in memory. */
@@ -200,7 +200,7 @@ static output output_of(const attention_u8s8 *a, int64_t t, int64_t d, const flo
   return o;
 }
 
-/* What m queries from t on come to, beside what is to do. */
+/* The results of m queries from t on. The probabilities of w overlap with their product. */
 INLINE void context_rows(const attention_u8s8 *a, const parts *s, int64_t t, const uint8_t *p, const float *factor, todo w,
                          const int m) {
   int64_t D = a->D, ld = row_of(a->S), groups = groups_of(a->S);
@@ -240,7 +240,7 @@ static void context_tile(const attention_u8s8 *a, const parts *s, int64_t t, int
   if (i < m)        \
     c##i = vec_dot(c##i, _mm512_maskz_loadu_epi8(last, p + i * ld + k), ones);
 
-/* What each row of p v is multiplied by. */
+/* The factor of each row of p v: v_scale over the sum of the row's p. */
 INLINE void factors_of(const attention_u8s8 *a, const uint8_t *p, float *factor, const int m) {
   int64_t S = a->S, ld = row_of(S), k = 0;
   __mmask64 last = ~0ull >> (-S & 63);

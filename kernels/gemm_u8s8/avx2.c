@@ -8,7 +8,7 @@
  *   row 0 x   | n0 k01, n0 k23, n1 k01 ... | n4 k01, n4 k23 ...|
  *   ...                                                           each channel has two sums, added at the end
  *
- * Of 16 registers, 12 accumulators, 2 of weights, one broadcast of 4 inputs and one product are live.
+ * 16 registers hold 12 accumulators, 2 vectors of weights, one broadcast of 4 inputs and one product.
  */
 #include <immintrin.h>
 

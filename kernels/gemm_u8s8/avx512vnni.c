@@ -5,7 +5,7 @@
  *   ...                                                 vpdpbusd adds the 4 products of each channel
  *   row 5 x   | c50 ... | c51 ... | c52 ... | c53 ... |
  *
- * Of 32 registers, 24 accumulators, 4 of weights and one broadcast of 4 inputs are live. The accumulators have names because gcc
+ * 29 of 32 registers hold 24 accumulators, 4 vectors of weights and one broadcast of 4 inputs. The accumulators have names because gcc
  * keeps an array of them in memory. A group is 24 products, so 12 cycles at two a cycle; its 10 loads, two prefetches and
  * the loop fit beside them.
  */

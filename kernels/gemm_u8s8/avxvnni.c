@@ -5,7 +5,7 @@
  *   ...                              vpdpbusd adds the 4 products of each channel
  *   row 5 x   | c50 ... | c51 ... |
  *
- * Of 16 registers, 12 accumulators, 2 of weights and one broadcast of 4 inputs are live.
+ * 15 of 16 registers hold 12 accumulators, 2 vectors of weights and one broadcast of 4 inputs.
  */
 #include <immintrin.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* ref.c: the portable kernel, one product after another. What the others must equal. */
+/* ref.c: the portable kernel, one product after another. The reference, whose sums all other kernels must equal. */
 #include "layout.h"
 
 void gemm_u8s8_ref(int32_t *c, const uint8_t *a, int64_t lda, const int8_t *b, int64_t kblocks, int m, prefetch next) {

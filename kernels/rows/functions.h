@@ -1,4 +1,4 @@
-/* functions.h: what rows and attention share on sixteen floats: exp, tanh, GELU, quantizing; after one of the v16_*.h.
+/* functions.h: functions of sixteen floats that rows and attention share: exp, tanh, GELU, quantizing; after one of the v16_*.h.
  *
  * The polynomials are ours: coefficients.py finds them. NaN gives NaN everywhere. Measured over all floats against double
  * (spec/kernels/rows_spec.lua holds them to it):
@@ -76,8 +76,8 @@ INLINE v16 vgelu_tanh(v16 x) { GELU(x, gelu_tanh); }
 /* x / (1 + exp(-slope x)): x times the logistic function of slope x. */
 INLINE v16 vsilu(v16 x, float slope) { return vdiv(x, vadd(vexp(vmin(vsplat(88), vmul(vsplat(-slope), x))), vsplat(1))); }
 
-/* What 8 bits can see of it: max(0, x) - P(z), of quadratic pieces that the highest bits of z = 1.25 a + 2 choose. a is max(x, -x),
- * for which no constant is needed. */
+/* The rounded GELU, exact enough for 8 bits: max(0, x) - P(z). P consists of quadratic pieces; the highest bits of z = 1.25 |x| + 2
+ * choose the piece. |x| is computed as max(x, 0 - x), because that needs no constant. */
 INLINE v16 gelu_pieces(v16 x, const float (*c)[16]) {
   v16 z = vmin(vsplat(c[3][2]), vfma(vmax(x, vsub(vsplat(0), x)), vsplat(c[3][0]), vsplat(c[3][1])));
   v16 p = vfma(vfma(vpick(c[0], z), z, vpick(c[1], z)), z, vpick(c[2], z));

@@ -132,7 +132,7 @@ INLINE v16 vexponent(v16 a) {
   return a;
 }
 
-/* Of sixteen values the one whose number is the lowest bit of a's exponent and the three highest of its fraction. */
+/* table[i] for each lane. i has four bits: the lowest bit of a's exponent and the three highest bits of its fraction. */
 INLINE v16 vpick(const float *table, v16 a) {
   EACH a.x[i] = table[bits_of(a.x[i]) >> 20 & 15];
   return a;

@@ -1,4 +1,4 @@
---- Figures: the tables of lua/README.md that say how good settings are and what a change of them costs, measured anew.
+--- Figures: the tables of lua/FIGURES.md that say how good settings are and what a change of them costs, measured anew.
 --
 --   luajit spec/bench/figures.lua [attention] [changes] [call] [sample] [ranges] [outliers]   (`make figures`)
 --

@@ -381,10 +381,10 @@ describe("recipes", function()
   end)
 end)
 
-describe("lua/README.md", function()
+describe("lua/API.md", function()
   it("names fields of perigee that are there", function()
     local perigee, found = require "perigee", 0
-    for name in models.read "lua/README.md":gmatch "`perigee%.([%a_]+)" do
+    for name in models.read "lua/API.md":gmatch "`perigee%.([%a_]+)" do
       assert.is_true(perigee[name] ~= nil or name == "format" or name == "h", name) -- a key of artifacts, the header
       found = found + 1
     end

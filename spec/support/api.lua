@@ -52,7 +52,7 @@ function api.functions(world)
   for name, f in pairs(surface.functions(world)) do
     local prefix, key = split(name)
     local refused = prefix == "artifact:" and REFUSED[key]
-    if not surface.INTERNAL[name] and not refused and name:sub(1, 6) ~= "tasks." then
+    if not surface.INTERNAL[name] and not refused and not name:find "^tasks%..*%.run$" then
       local text, parameters = docs.of_function(f, prefix:sub(-1) == ":")
       text = assert(text or stands_elsewhere(name), name .. " has no comment of three dashes, which lua/API.md needs")
       if not text:find "^For %l+:" and not text:find "^For %l+ of" then
@@ -113,13 +113,9 @@ local function task_part(task)
   local lines = { "| option | values | default | |", "|---|---|---|---|" }
   for _, name in ipairs(options.names(task.options)) do
     local entry = task.options[name]
-    if entry.same then
-      lines[#lines + 1] = ("| `%s` | | | another name of `%s` |"):format(name, entry.same)
-    else
-      local help = (entry.help or ""):gsub("%. Default: .*$", ""):gsub("|", "&#124;")
-      local default = entry.default ~= nil and literal(entry.default) or ""
-      lines[#lines + 1] = ("| `%s` | %s | %s | %s |"):format(name, values_of(entry), default, help)
-    end
+    local help = (entry.help or ""):gsub("%. Default: .*$", ""):gsub("|", "&#124;")
+    local default = entry.default ~= nil and literal(entry.default) or ""
+    lines[#lines + 1] = ("| `%s` | %s | %s | %s |"):format(name, values_of(entry), default, help)
   end
   return table.concat(lines, "\n")
 end
@@ -148,8 +144,8 @@ function api.parts(world)
   for prefix in pairs(groups) do
     parts["functions " .. prefix] = functions_part(groups, prefix)
   end
-  for name, task in pairs(perigee.tasks) do
-    parts["options of " .. name] = task_part(task)
+  for _, name in ipairs(perigee.tasks.names()) do
+    parts["options of " .. name] = task_part(perigee.tasks[name])
   end
   return parts
 end

@@ -13,7 +13,7 @@
 --   alpha = 0           loses: activations are divided by 1 / max|W| alone, and the large channels stay large
 --   alpha = 1           loses: the whole range moves into the weights, and their scales become too coarse
 --   an alpha between    recovers the accuracy
--- lua/README.md has the figures.
+-- lua/FIGURES.md has the figures.
 --
 -- The vocabulary has letters, digits, signs and the words of recipes/data/calibration.txt, so the model takes texts.
 if not pcall(require, "perigee.ffi") then

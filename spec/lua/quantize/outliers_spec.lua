@@ -1,5 +1,5 @@
 -- The planted outliers of spec/support/make_outliers.lua: plain W8A8 loses, an alpha in the middle recovers, the extremes lose
--- again. lua/README.md has the figures.
+-- again. lua/FIGURES.md has the figures.
 local files = require "spec.support.files"
 local make = require "spec.support.make_outliers"
 local models = require "spec.support.models"

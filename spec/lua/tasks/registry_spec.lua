@@ -97,8 +97,8 @@ describe("the registry of tasks", function()
     model:release()
   end)
 
-  it("is what the README's tables list", function()
-    local api, recipes = models.read "lua/README.md", models.read "recipes/README.md"
+  it("is what the tables of the documents list", function()
+    local api, recipes = models.read "lua/API.md", models.read "recipes/PIPE.md"
     for _, name in ipairs(perigee.tasks.names()) do
       assert.matches("\n| `m:" .. name .. "(", api, 1, true)
       assert.matches("\n| `" .. name .. "` |", recipes, 1, true)
