@@ -30,8 +30,7 @@ local Quantized = Encoder.extend {}
 -- Fields of the model that a quantized one has, too.
 local OF_MODEL = { dir = true, config = true, limit = true, task = true, positions = true, vocabulary = true }
 
--- The fields of a model are in a table under this key, so that every assignment to a name goes to __newindex. There a name that
--- is no setting is an error: q.stats = other, for example.
+-- The fields of a model are in a table under this key, so that every assignment to a name goes to __newindex.
 local OWN = {}
 
 local function object(own)
@@ -281,8 +280,7 @@ function Quantized:sweep(given)
   return result
 end
 
---- q:plot(site): the largest magnitude of each channel of a site, before and after smoothing, drawn in the terminal. site: its
--- name, one of its linears', or a pattern that matches no other.
+--- q:plot(site): draws the largest magnitude of each channel of one site, before and after smoothing. site: a name or pattern.
 function Quantized:plot(pattern)
   local drawing = raise(plot_site, self, pattern)
   return drawing
