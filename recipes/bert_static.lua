@@ -17,7 +17,7 @@ common.main(function()
   -- One pass over some texts tells the range of what every linear reads.
   local stats = model:calibrate(judging.calibration(args), { samples = args.samples })
 
-  -- Everything that is not named has its default; lua/README.md lists the settings.
+  -- Everything that is not named has its default; lua/API.md lists the settings.
   local q = model:quantize {
     activations = "static", stats = stats, symmetric = common.symmetric(args), alpha = args.alpha, weights = args.weights,
     skip = args.skip, range = args.range,

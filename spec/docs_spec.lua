@@ -10,7 +10,7 @@ local chart = require "spec.bench.chart"
 local files = require "spec.support.files"
 local options = require "perigee.options"
 local surface = require "spec.support.surface"
-local values = require "perigee.quantize.settings.values"
+local registry = require "perigee.quantize.settings.registry"
 
 local function output_of(command)
   local pipe = assert(io.popen(command .. " 2>&1"))
@@ -120,7 +120,7 @@ describe("lua/API.md", function()
     for row in rows:gmatch "[^\n]+" do
       found[#found + 1] = row:match "^| `([%w_]+)`"
     end
-    assert.same(values.KEYS, found)
+    assert.same(registry.KEYS, found)
   end)
 end)
 

@@ -6,7 +6,7 @@
 --   local q = model:quantize { stats = stats }
 --   local vectors = q:embed { "a text", "another" }
 --
--- lua/README.md describes the whole interface.
+-- lua/API.md describes the whole interface.
 local ffi = require "ffi"
 local cpu = require "perigee.cpu"
 local pgee = require "perigee.ffi"

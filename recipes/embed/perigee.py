@@ -7,7 +7,7 @@
     model.qa({"question": "Who?", "context": "She did."})
     model.rerank("a query", ["a document", "another"], top_k=1)
 
-Each task is a method (`dir(model)` lists them). Methods take what the Lua methods of the same names take (lua/README.md): one
+Each task is a method (`dir(model)` lists them). Methods take what the Lua methods of the same names take (lua/API.md): one
 input or a list (or a NumPy array), and options as keywords; an option that is None counts as not given. An error in Lua becomes a
 perigee.Error. model.truncated() lists the inputs of this thread's last call that were cut.
 
@@ -362,7 +362,7 @@ def load(
     """A checkpoint's model, quantized.
 
     activations: "dynamic"; "static", which needs calibration, a list of texts; or "f32", which quantizes nothing. settings and
-    options: those of quantize and load in lua/README.md.
+    options: those of quantize and load in lua/API.md.
     """
     options, settings = _given(options), {} if settings is None else settings
     for name, value in {"settings": settings, "calibration": False if calibration is None else calibration, **options}.items():

@@ -10,6 +10,7 @@ local docs = require "perigee.repl.docs"
 local options = require "perigee.options"
 local perigee = require "perigee"
 local surface = require "spec.support.surface"
+local registry = require "perigee.quantize.settings.registry"
 local values = require "perigee.quantize.settings.values"
 
 local api = { PAGE = "lua/API.md" }
@@ -122,13 +123,13 @@ end
 
 -- The defaults of every setting. Which settings a site may have of its own is in the last column.
 local function settings_part()
-  local static, dynamic = values.defaults "static", values.defaults "dynamic"
+  local static, dynamic = registry.defaults "static", registry.defaults "dynamic"
   local of_site = {}
-  for _, key in ipairs(values.OF_SITE) do
+  for _, key in ipairs(registry.OF_SITE) do
     of_site[key] = true
   end
   local lines = { "| setting | default, static | default, dynamic | of a site |", "|---|---|---|---|" }
-  for _, key in ipairs(values.KEYS) do
+  for _, key in ipairs(registry.KEYS) do
     lines[#lines + 1] = ("| `%s` | %s | %s | %s |"):format(key, code(values.literal(key, static[key])),
       code(values.literal(key, dynamic[key])), of_site[key] and "yes" or "")
   end

@@ -11,7 +11,7 @@ local Runner = {}
 Runner.__index = Runner
 
 -- Default of the budget: tokens of a chunk for each thread. They are few enough that the activations that a thread passes from
--- step to step stay in its caches (lua/README.md has the measurements).
+-- step to step stay in its caches (lua/FIGURES.md has the measurements).
 local TOKENS = 512
 
 local int32s = ffi.typeof "int32_t[?]"

@@ -1,7 +1,7 @@
 --- BERT (Devlin et al. 2019, figure 1 and appendix A; the layer is Vaswani et al. 2017, figure 1, left): post-LN encoder.
 --
 -- A definition is a table of functions: check(config), encoder, and the heads that the architecture has: classify, qa, ner and
--- fill_mask (lua/README.md, "Model definitions"). `weights` makes parameters by their checkpoint names: weights:table(name,
+-- fill_mask (lua/README.md, "Add a model"). `weights` makes parameters by their checkpoint names: weights:table(name,
 -- rows, width), weights:linear(name, N, K), weights:norm(name, width, eps), weights:decoder { ... }. Relatives of BERT share
 -- these functions.
 local config_keys = require "perigee.checkpoint.config_keys"

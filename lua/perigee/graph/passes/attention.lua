@@ -13,7 +13,7 @@ local tensor = require "perigee.tensor"
 
 local attention = {}
 
---- With the setting "auto" an attention is INT8 if its SQNR, in dB, is at least this (lua/README.md says why).
+--- With the setting "auto" an attention is INT8 if its SQNR, in dB, is at least this (lua/FIGURES.md says why).
 attention.LEAST = 20
 
 local Scales = {}

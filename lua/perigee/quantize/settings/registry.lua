@@ -2,7 +2,7 @@
 -- check of its value, whether a site can have a value of its own, what is computed again when it changes, the options of recipes.
 --
 -- To add a setting, add an entry to LIST, the code that obeys the setting, a line at the head of quantize/settings.lua (which the
--- prompt shows) and a row in lua/README.md's table. A spec compares both with LIST. An entry is a table:
+-- prompt shows) and a row in lua/API.md's table. A spec compares both with LIST. An entry is a table:
 --
 --   name     of the setting
 --   text     what it is, as one phrase for --help and the documentation
@@ -53,7 +53,7 @@ local LIST = {
     affects = { weights = true, sqnr = true },
   },
   {
-    -- The default alphas lose least over the checkpoints that they were measured on (spec/README.md has the table).
+    -- The default alphas lose least over the checkpoints that they were measured on (spec/bench/ALPHA.md has the table).
     name = "alpha", check = checks.alphas, site = checks.alpha, default_of = { static = 0.75, dynamic = 0.6 },
     text = "SmoothQuant's alpha, a number from 0 to 1; false: no smoothing; or a table of pattern = alpha",
     affects = { factors = true, quantizer = true, weights = true, sqnr = true },
