@@ -1,12 +1,14 @@
 #!/usr/bin/env luajit
---- Rewrites a BERT embedder as a DistilBERT, which has no token types. A text alone has type 0 throughout, so the type's row is
--- added to every position once and for all: the same answers, to 1e-5. The pooler, which embedders do not use, is left out.
+--- Rewrites a BERT embedder as a DistilBERT, which has no token types. All tokens of a single text have type 0, so the
+-- embedding of type 0 is added to the embedding of every position. The answers are equal to 1e-5. The pooler is left out,
+-- because embedders do not use it.
 --
 --   luajit recipes/as_distilbert.lua FOLDER OUT
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 local common = require "common"
 local checkpoint = require "perigee.checkpoint"
+local file = require "perigee.base.file"
 local json = require "perigee.base.json"
 local system = require "perigee.os"
 local safetensors = require "perigee.safetensors"
@@ -37,15 +39,9 @@ local function config_of(c)
 end
 
 local function put(path, bytes)
-  local file, why = io.open(path, "wb")
-  local ok = file
-  if file then
-    ok, why = file:write(bytes)
-    local closed, failure = file:close()
-    ok, why = ok and closed, why or failure
-  end
+  local ok, why = file.replace(path, bytes)
   if not ok then
-    common.fail("cannot write '%s':%s", path, why:match ".*:(.*)")
+    common.fail("%s", why)
   end
 end
 
@@ -73,14 +69,14 @@ local function rewrite(from, to)
   tensors["embeddings.position_embeddings.weight"] = positions
   system.make_folder(to .. "/1_Pooling")
   for _, name in ipairs(FILES) do
-    local file = io.open(from .. "/" .. name, "rb")
-    if file then
-      put(to .. "/" .. name, file:read "*a")
-      file:close()
+    local original = io.open(from .. "/" .. name, "rb")
+    if original then
+      put(to .. "/" .. name, original:read "*a")
+      original:close()
     end
   end
   safetensors.write(to .. "/model.safetensors", tensors, { format = "pt" })
-  put(to .. "/config.json", json.canonical(config)) -- last: who finds it finds all
+  put(to .. "/config.json", json.canonical(config)) -- last: a folder with this file is complete
 end
 
 if arg and arg[0] and arg[0]:match "as_distilbert%.lua$" then

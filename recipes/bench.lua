@@ -1,12 +1,13 @@
 #!/usr/bin/env luajit
---- How fast a model runs here, and how that compares with what the CPU can do at most.
+--- Measures how fast a model runs here, and compares that with the peaks of the CPU.
 --
 --   luajit recipes/bench.lua FOLDER                            one text of 128 tokens, static INT8
 --   luajit recipes/bench.lua --random bert-large --batch 8     no checkpoint needed: random weights
 --   luajit recipes/bench.lua FOLDER --lengths FILE --batch 32  texts of these lengths, one a line, in batches as they come
 --   luajit recipes/bench.lua FOLDER --threads 1 --instances 4  four processes side by side that share the weights
 --
--- It calibrates on random ids: times do not depend on what the numbers are. Pin it to compare: taskset -c 0 luajit ...
+-- It calibrates on random ids, because times do not depend on the values of weights and inputs. To compare runs, pin the process:
+-- taskset -c 0 luajit ...
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 local common = require "common"
@@ -34,7 +35,7 @@ end
 
 local function arguments()
   return common.arguments {
-    name = "bench", description = "Times a model and compares it with what the CPU can do.",
+    name = "bench", description = "Times a model and compares its speed with the peaks of the CPU.",
     model = "Folder of a Hugging Face checkpoint",
     options = {
       { "random", { "choice", random.configs, help = "Random weights of this shape instead" } },
@@ -57,7 +58,7 @@ local function arguments()
       { "pages", {
         "choice", { normal = true, huge = true }, help = "Memory of the weights: in huge pages, or not", said = "normal",
       } },
-      { "budget", { "integer", 1, help = "Most tokens run at once; larger batches go in pieces", said = "the library's" } },
+      { "budget", { "integer", 1, help = "Maximum tokens that run at once; larger batches are cut", said = "the library's" } },
       { "seconds", { "number", 1e-6, 1e6, default = 2, help = "How long to time, at least" } },
       { "profile", { "flag", help = "Print where the time goes" } },
       "json",
@@ -79,9 +80,9 @@ local function check_arguments(args)
   end
   if args.lockstep then
     common.refuse(args, { "instances", "profile", "json", "seconds" },
-      "with --lockstep: it runs one process, as often as it is told")
+      "with --lockstep, which runs one process, once for each line 'go'")
   elseif args.instances then
-    common.refuse(args, { "profile" }, "with --instances: it is one process's")
+    common.refuse(args, { "profile" }, "with --instances: a profile is of one process")
   elseif args.json then
     common.refuse(args, { "profile" }, "with --json, which has the profile")
   end
@@ -92,7 +93,7 @@ end
 
 ---- What is timed -----------------------------------------------------------------------------------------------------
 
--- The model in the precision asked for.
+-- The model in the precision that --activations asks for.
 local function encoder_of(model, args)
   if args.activations == "f32" then
     return model
@@ -116,7 +117,7 @@ local function read_lengths(path, positions)
   return #lengths > 0 and lengths or fail("%s has no lengths", path)
 end
 
--- How many tokens each text has.
+-- A list: the number of tokens of each text.
 local function lengths_of(model, args)
   if args.lengths then
     return read_lengths(args.lengths, model.positions)
@@ -131,7 +132,7 @@ local function lengths_of(model, args)
   return lengths
 end
 
--- The texts, from a file of all their ids.
+-- Reads the token ids of the texts from a file that has the ids of all texts one after another.
 local function read_ids(path, lengths)
   local file = assert(io.open(path, "rb"))
   local bytes = file:read "*a"
@@ -159,7 +160,7 @@ local function batches_of(model, list, size)
   return batches
 end
 
----- In lockstep with somebody else ------------------------------------------------------------------------------------
+---- In lockstep with another program ------------------------------------------------------------------------------------
 
 local function save(load, path)
   local file = assert(io.open(path, "wb"))

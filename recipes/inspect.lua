@@ -1,6 +1,6 @@
 #!/usr/bin/env luajit
---- Prints an artifact's contents (model, settings, sites with alpha and scales, sizes and checksums), or the differences of two
--- artifacts.
+--- Prints what an artifact contains (model, settings, sites with alpha and scales, sizes, checksums), or how two artifacts
+-- differ.
 --
 --   luajit recipes/inspect.lua MODEL [--diff OTHER] [--verify] [--tensors] [--json]
 --
@@ -16,7 +16,7 @@ local utf8 = require "perigee.base.utf8"
 
 local function arguments()
   local args = common.arguments {
-    name = "inspect", description = "Says what is in a file that q:save wrote, or what two of them have different.",
+    name = "inspect", description = "Prints the contents of an artifact, a file that q:save wrote, or the differences of two.",
     model = "An artifact",
     options = {
       { "diff", { "text", argname = "file", help = "Another artifact: prints what differs; the status is 1 if anything does" } },
@@ -68,11 +68,11 @@ local function metadata_of(a, key)
   return text and json.object(("%s: %s"):format(a.dir, key), text) or nil
 end
 
--- What stands in the file, as a table; and the artifact.
+-- Reads a file. Returns its contents as a table, and the artifact.
 local function read(path, verify)
   local a = perigee.open(path, { verify = verify })
   local head = a.file:metadata("plan." .. a.task) and a.task or "hidden"
-  local lowered = a:lower(head) -- checks what follows
+  local lowered = a:lower(head) -- this checks the metadata that is read below
   local plan = metadata_of(a, "plan." .. head)
   local info = {
     file = path, bytes = a.file:bytes(), format = a.file:metadata "perigee.format", version = a.file:metadata "perigee.version",
@@ -154,7 +154,7 @@ end
 
 ---- Differences -------------------------------------------------------------------------------------------------------
 
--- What differs between two tables of JSON: a list of { path, of the first, of the second }.
+-- Compares two decoded JSON values. Adds { path, first value, second value } to the list for each difference.
 local function compare(a, b, path, list)
   if type(a) == "table" and type(b) == "table" then
     local keys = {}
@@ -177,7 +177,7 @@ local function compare(a, b, path, list)
   return list
 end
 
--- Rows of linears and attentions by their names, with what a reader looks for.
+-- Rows of linears or attentions by name, with the fields that are compared.
 local function by_name(rows)
   local map = {}
   for _, row in ipairs(rows) do
@@ -189,7 +189,7 @@ local function by_name(rows)
   return map
 end
 
--- Each tensor in a line.
+-- By the name of a tensor: its type, shape and checksum as a text.
 local function told(tensors)
   local map = {}
   for name, t in pairs(tensors) do
@@ -200,8 +200,8 @@ end
 
 local COMPARED = { "format", "version", "model", "config", "settings", "calibration" }
 
--- Of two read files, and their artifacts. Steps, which follow from the rest unless a library changed, are compared where nothing
--- else tells the files apart: equal headers and tensors are equal bytes.
+-- The differences of two files, a and b, and their artifacts. The steps of plans are compared only if nothing else differs,
+-- because they follow from the rest unless the library changed. If the headers are equal as well, all bytes are equal.
 local function differences(a, b, of_a, of_b)
   local list = {}
   for _, key in ipairs(COMPARED) do
@@ -243,7 +243,7 @@ end
 
 ---- Running -----------------------------------------------------------------------------------------------------------
 
--- Two artifacts: returns the status.
+-- Compares two artifacts. Returns the exit status.
 local function print_diff(args, info, artifact)
   local other, other_artifact = read(args.diff, args.verify or false)
   local list = differences(info, other, artifact, other_artifact)

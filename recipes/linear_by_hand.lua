@@ -1,7 +1,7 @@
 #!/usr/bin/env luajit
---- One linear, quantized step by step: what a whole model goes through, for one layer and at a prompt.
+--- Quantizes one linear step by step: the steps of a whole model, for one layer and at a prompt.
 --
---   luajit recipes/linear_by_hand.lua           or paste it, piece by piece, into luajit
+--   luajit recipes/linear_by_hand.lua           or paste it into luajit, piece by piece
 local here = (arg and arg[0] or "recipes/x"):match "^(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 require("common").no_arguments("linear_by_hand", "Quantizes one linear step by step and prints what comes out.")
@@ -12,7 +12,7 @@ local tensor, observer, packed, linear, quant = perigee.tensor, perigee.observer
 -- others.
 local K, N, rows = 8, 4, 64
 local function wave(i, j)
-  return math.sin(i * 12.9898 + j * 78.233) -- numbers of no particular kind
+  return math.sin(i * 12.9898 + j * 78.233) -- any numbers would do
 end
 local W, bias, X = {}, {}, {}
 for n = 1, N do
@@ -33,25 +33,26 @@ print("the weight:", W)
 -- In FP32, to compare with.
 local exact = linear(X, packed.new(W, { dtype = "f32" }), { bias = bias })
 
--- 1. Observe. The range of every input channel:
+-- 1. Observe the range of every input channel.
 local seen = observer.new(K):update(X)
-print("least of each channel:", seen.min)
-print("largest:", seen.max)
+print("minimum of each channel:", seen.min)
+print("maximum of each channel:", seen.max)
 
--- 2. Quantize without smoothing. One scale for all channels must reach the third channel's 50, so the others have few steps left.
-local function largest(t)
+-- 2. Quantize without smoothing. One scale serves all channels. It must reach the third channel's 50, so that few of the 256
+-- steps are left for the other channels.
+local function maximum(t)
   return math.max(unpack(t:totable()))
 end
-local function least(t)
+local function minimum(t)
   return math.min(unpack(t:totable()))
 end
-local range = quant.range(least(seen.min), largest(seen.max))
+local range = quant.range(minimum(seen.min), maximum(seen.max))
 print(("scale %.4f, zero point %d"):format(range.scale, range.zero))
 local plain = linear(X, packed.new(W), { bias = bias, quantize = range })
 print(("without smoothing: SQNR %.1f dB"):format(exact:sqnr(plain)))
 
--- 3. Smooth: divide every input channel by s and multiply the weights that meet it by s. The product is the same; alpha says
--- how much of the difficulty moves from the inputs into the weights.
+-- 3. Smooth: divide every input channel by s, and multiply the weights of that channel by s. The product is the same. alpha
+-- says how much of the range moves from the inputs into the weights.
 local function smoothed(alpha)
   local xmax = {}
   for k = 1, K do
@@ -74,13 +75,13 @@ for alpha = 0, 1, 0.25 do
   print(("alpha %.2f: SQNR %.1f dB"):format(alpha, exact:sqnr((smoothed(alpha)))))
 end
 
--- 4. What it is made of: s, the packed weight, its integers and its scales.
+-- 4. Print the parts: s, the packed weight, its integers and its scales.
 local _, s, w8 = smoothed(0.5)
 print("s:", s)
 print(w8)
 print("integers:", w8:unpack())
 print("scales:", w8.scales)
 
--- 5. Dynamic: no observing; every row has a scale of its own, found when it is quantized.
+-- 5. Dynamic: no observer is needed. Every row gets its own scale when it is quantized.
 local dynamic = linear(X, packed.new(W, { smooth = s }), { bias = bias, quantize = { per = "token", smooth = s } })
 print(("dynamic, smoothed: SQNR %.1f dB"):format(exact:sqnr(dynamic)))

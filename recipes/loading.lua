@@ -1,4 +1,4 @@
---- Models and texts, by the options of common.lua.
+--- Loads models and texts according to the options of common.lua.
 local common = require "common"
 local evaluate = require "perigee.evaluate"
 local perigee = require "perigee"
@@ -18,7 +18,7 @@ end
 
 ---- Models ------------------------------------------------------------------------------------------------------------
 
---- The demo's checkpoint, an error if it is not there.
+--- The folder of the demo's checkpoint; an error if it does not exist.
 function loading.demo()
   if not exists(DEMO .. "/config.json") then
     fail("no model is named, and the demo's is not in %s. Name the folder of a checkpoint, or run `make demo` in the source tree",
@@ -27,7 +27,7 @@ function loading.demo()
   return DEMO
 end
 
---- The same rewritten as a DistilBERT, the first time that it is asked for.
+--- The folder of the demo's checkpoint rewritten as a DistilBERT, which the first call does.
 function loading.distilbert()
   local folder = DEMO .. "-as-distilbert"
   if not exists(folder .. "/config.json") then
@@ -36,7 +36,7 @@ function loading.distilbert()
   return folder
 end
 
---- multilingual-e5-small as an XLM-RoBERTa, an error if it is not there.
+--- The folder of multilingual-e5-small as an XLM-RoBERTa; an error if it does not exist.
 function loading.xlmr()
   local folder = common.top .. "/build/demo/multilingual-e5-small-xlmr"
   if not exists(folder .. "/config.json") then
@@ -82,7 +82,7 @@ function loading.calibration(args, contents)
   })
 end
 
---- The labelled set of files, by the options of common.LABELLED.
+--- Reads the labelled set of files according to the options of common.LABELLED.
 function loading.labelled(paths, args, contents)
   return evaluate.read(paths, {
     as = args.as, text = args.text, pair = args.pair, label = args.label, part = args.part, header = args.header,

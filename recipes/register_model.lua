@@ -1,9 +1,8 @@
 #!/usr/bin/env luajit
---- An architecture that Perigee does not know, made known from a script: RoBERTa with its norms before attention and feed-forward
--- (fairseq's --encoder-normalize-before; the reference library's RobertaPreLayerNorm). Then it loads, calibrates, quantizes and
--- answers like any other.
+--- Adds an architecture from a script: RoBERTa with its norms before attention and feed-forward (--encoder-normalize-before of
+-- fairseq, RobertaPreLayerNorm of transformers). Then such a checkpoint loads, calibrates, quantizes and answers like any other.
 --
---   luajit recipes/register_model.lua [MODEL]            MODEL: the folder of such a checkpoint; without it: random weights
+--   luajit recipes/register_model.lua [MODEL]            MODEL: the folder of such a checkpoint. Default: random weights
 local here = debug.getinfo(1, "S").source:match "^@(.*)/[^/]*$" or "."
 dofile(here .. "/modules.lua")
 local common = require "common"
@@ -11,14 +10,15 @@ local bert = require "perigee.graph.models.bert"
 local perigee = require "perigee"
 local roberta = require "perigee.graph.models.roberta"
 
--- What is the same as RoBERTa's: config.json's keys, the heads. `prefix` is what tensors of the encoder begin with inside a model
--- with a head.
+-- The keys of config.json and the heads are RoBERTa's. prefix: in a model with a head, the names of the encoder's tensors begin
+-- with it.
 local definition = {
   prefix = "roberta_prelayernorm",
   check = roberta.check, classify = roberta.classify, qa = roberta.qa, ner = roberta.ner, fill_mask = roberta.fill_mask,
 }
 
---- Token ids to hidden states [T][H]. Second result: every layer's output, the embeddings first; the last is normed, too.
+--- The encoder: token ids to hidden states [T][H]. Second result: the embeddings and the output of each layer; the last output is
+-- normalized.
 function definition.encoder(g, config, weights)
   local H, I, eps = config.hidden_size, config.intermediate_size, config.layer_norm_eps
   local x = bert.embeddings(g, config, weights)
@@ -44,9 +44,9 @@ end
 
 perigee.register_model("roberta-prelayernorm", definition)
 
----- That is all. What follows uses it. --------------------------------------------------------------------------------
+---- The architecture is known now; the rest uses it ------------------------------------------------------------------
 
--- Random weights in the shape of such a model, for want of a checkpoint.
+-- A model of random weights, for a user without such a checkpoint.
 local function random()
   local weights = require "perigee.checkpoint.random"
   weights.configs.prelayernorm = {

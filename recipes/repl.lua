@@ -1,5 +1,5 @@
 #!/usr/bin/env luajit
---- A prompt with a model: calibrate, quantize, and turn settings until it is good.
+--- A prompt with a model: calibrate, quantize, and change settings until the quality is good enough.
 --
 --   luajit recipes/repl.lua [MODEL] [--calibration FILE]     (--help says all)
 local here = arg[0]:match "^(.*)/[^/]*$" or "."
@@ -12,10 +12,10 @@ local repl = require "perigee.repl"
 
 common.main(function()
   local args = common.arguments {
-    name = "repl", description = "A prompt at which Lua is typed. `model` is MODEL in FP32; with --calibration, `stats` is what "
-      .. "it was calibrated on, and `q` is the model in INT8.",
-    epilog = "Without MODEL it is the demo's, calibrated on the demo's texts. Standard input that is no terminal is run line by "
-      .. "line without prompts, up to the first error: status 1.",
+    name = "repl", description = "A prompt for Lua. `model` is MODEL in FP32. With --calibration, `stats` has the "
+      .. "statistics of the calibration, and `q` is the model in INT8.",
+    epilog = "Without MODEL, the demo's model is loaded and calibrated on the demo's texts. If standard input is no terminal, "
+      .. "its lines run without prompts up to the first error, and the status is then 1.",
     model = "Folder of a Hugging Face checkpoint", said = "the demo's, which `make demo` fetches",
     options = {
       { "calibration", {

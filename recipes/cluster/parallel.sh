@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# GNU parallel: a file of lines in N parts, on the cores of this machine, or on many machines that share its folder.
+# Answers a file of lines in N parts with GNU parallel, on the cores of this machine or on many machines that share its folder.
 #
 #   parallel.sh N INPUT OUTPUT [MODEL] [OPTION OF pipe.lua...]
 #   PARALLEL="--sshloginfile nodes.txt --workdir ." parallel.sh 64 texts.jsonl answers.jsonl model.safetensors --keep id

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# One of N parts of a file of lines, answered by recipes/pipe.lua: what a worker on a cluster does.
+# The work of one worker on a cluster: recipes/pipe.lua answers one of N parts of a file of lines.
 #
 #   shard.sh K N INPUT OUTPUT [MODEL] [OPTION OF pipe.lua...]       part K, from 1 to N, to OUTPUT.K
 #
-# It may be stopped at any moment, killed too, and started again anywhere that sees the same files: it goes on where it stopped,
-# does nothing if OUTPUT.K is there, or OUTPUT, and never shares it with another. INPUT must not change meanwhile. The number of a
-# line that has no answer is its number in the part.
+# A worker may be stopped or killed at any moment, and started again on any machine that sees the same files: it continues where
+# it stopped. It does nothing if OUTPUT.K or OUTPUT exists. Two workers never write the same part. INPUT must not change
+# meanwhile. An error about a line gives the line's number in the part.
 set -euo pipefail
 if [ $# -lt 4 ]; then
   echo "usage: shard.sh K N INPUT OUTPUT [MODEL] [OPTION OF pipe.lua...]" >&2
@@ -23,7 +23,8 @@ esac
 
 [ ! -e "$output" ] || exit 0
 
-# The part is cut into a file of its own first: a pipe that breaks would look like an end. A file with that name is whole.
+# First the part is copied to a file of its own, because a pipe that breaks would look like the end of the part. The file gets
+# its name when it is complete.
 if [ ! -e "$output.$k" ] && [ ! -e "$output.$k.in" ]; then
   trap 'rm -f "$output.$k.in.$$"' EXIT
   split --number="l/$k/$n" "$input" > "$output.$k.in.$$"

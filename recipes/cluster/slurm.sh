@@ -5,7 +5,7 @@
 #SBATCH --cpus-per-task=4
 #SBATCH --requeue
 #SBATCH --open-mode=append
-# Slurm: a file of lines in N parts, each a task of a job array.
+# Answers a file of lines in N parts with Slurm: each part is a task of a job array.
 #
 #   cd PERIGEE
 #   sbatch --array=1-64 --parsable recipes/cluster/slurm.sh 64 texts.jsonl answers.jsonl model.safetensors --keep id

@@ -1,18 +1,19 @@
-"""Apache Spark: lines through recipes/pipe.lua, a process for each partition.
+"""Answers lines with Apache Spark: each partition goes through a process of recipes/pipe.lua.
 
     spark-submit recipes/cluster/spark.py INPUT OUTPUT [--partitions N] [OPTION OF pipe.lua...]
     spark-submit --master spark://host:7077 recipes/cluster/spark.py hdfs:///texts hdfs:///answers --model /models/m.safetensors
 
-INPUT and OUTPUT are what Spark's textFile and saveAsTextFile take: a file, a folder, compressed or not. Lines end with LF or CR
-LF, as everywhere else; unasked, Spark's end with a CR alone, too. The answers have the order of the lines. A task that is lost,
-with its worker or its machine, is run again by Spark, and what is written of it counts once, when it is whole. A process that
-fails fails its task, which Spark tries again (spark.task.maxFailures) before it gives up.
+INPUT and OUTPUT are paths that Spark's textFile and saveAsTextFile take: a file or a folder, compressed or not. Lines end with LF
+or CR LF; a CR alone, at which Spark ends lines by default, does not end a line here. The answers have the order of the lines. If
+a task is lost with its worker or its machine, Spark runs it again, and only the output of a complete task counts. If a process
+fails, its task fails, and Spark tries it again up to spark.task.maxFailures times.
 
-At the end it reads OUTPUT, says how many lines have no answer, and exits with status 1 if that is all of them, or more than
-the share that --max-errors says. OUTPUT stays. (spark-submit prints what it says on standard output, among its own lines.)
+At the end the script reads OUTPUT and prints how many lines have no answer. The status is 1 if no line has an answer, or if more
+than the share of --max-errors have none. OUTPUT stays. (spark-submit prints this on standard output, among its own lines.)
 
-Every machine has Perigee, LuaJIT and the model at the same paths; PERIGEE_RECIPES names the folder of the recipes, if it is not
-that of this file. A task is one core of Spark's, so a process has one thread, unless --threads and spark.task.cpus say more.
+Every machine needs Perigee, LuaJIT and the model at the same paths. PERIGEE_RECIPES names the folder of the recipes; default: the
+folder above this file. A task of Spark uses one core, so a process has one thread, unless --threads and spark.task.cpus ask for
+more.
 """
 import os
 import re
@@ -30,7 +31,7 @@ FAILED = re.compile(r'(^\{|,)"line":[0-9]+,"error":"([^"\\]|\\.)*"\}$')
 
 
 def value_of(options, name):
-    """The value of an option among those of pipe.lua, None if it is not given."""
+    """The value of one of pipe.lua's options, or None."""
     value = None
     for i, word in enumerate(options):
         if word == name and i + 1 < len(options):
@@ -41,7 +42,7 @@ def value_of(options, name):
 
 
 def answers(lines, *options):
-    """An RDD of lines as an RDD of their answers, in order: options are those of pipe.lua."""
+    """The answers of an RDD of lines, as an RDD in the same order. options: pipe.lua's."""
     threads = [] if value_of(options, "--threads") else ["--threads", "1"]
     command = ["luajit", os.path.join(RECIPES, "pipe.lua"), "--quiet", *threads, *options]
     # RDD.pipe gives a process no environment but this one. A process that fails is an error only if that is asked for.
@@ -50,7 +51,7 @@ def answers(lines, *options):
 
 
 def report(written, max_errors=None):
-    """Counts the answers of an RDD that say that there is none; too many end the program. max_errors: their share, as a text."""
+    """Counts the lines without an answer. Exits if there are too many. max_errors: the share that is allowed, a text, or None."""
     lines, failed = written.count(), written.filter(FAILED.search)
     errors = failed.count()
     if errors:

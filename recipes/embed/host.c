@@ -1,12 +1,13 @@
-/* host.c: a program in C that answers from an artifact: it links the core and LuaJIT, and needs nothing else.
+/* host.c: a C program that embeds texts with an artifact. It links Perigee's library and LuaJIT, and needs nothing else.
  *
- *   host ARTIFACT TEXT...        each text's vector, by its first numbers, and its cosine with the first text's
+ *   host ARTIFACT TEXT...        prints the first numbers of each text's vector, and its cosine with the first
  *
  *   cc host.c -o host $(pkg-config --cflags --libs luajit) -lperigee -lpthread -lm          (`make embed` in the source tree)
  *
- * A session is a Lua state and a model that is open in it. A state belongs to one thread at a time; this program has two threads
- * with a session each, whose weights are the same pages of the file. What Lua does is called in protected mode, and an error is a
- * message, never the end of the program. A tensor that Lua returns is read where it lies: its handle crosses over as a number.
+ * A session is a Lua state and a model that is open in it. Only one thread at a time may use a state. This program has two
+ * threads with a session each; both map the same pages of the file, so that the weights are in memory once. C calls Lua in
+ * protected mode: a Lua error becomes a message and does not end the program. Lua returns a tensor's handle as a number, and C
+ * reads the tensor's memory without a copy.
  *
  * LuaJIT finds `require "perigee"` in PREFIX/share/lua/5.1; LUA_PATH names another place. */
 #include <lauxlib.h>
@@ -19,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a session runs: it is called with a path, and returns a function that is called with texts. That one returns the handle of
- * their vectors, F32 [n][H], and keeps them until it is called again. */
+/* The Lua code of a session. C calls it with the artifact's path. It returns a function that takes texts and returns the handle
+ * of their vectors, F32 [n][H]. The vectors stay valid until the function is called again. */
 static const char script[] = "local perigee, ffi = require 'perigee', require 'ffi'\n"
                              "local model, vectors = perigee.open((...)), nil\n"
                              "return function(...)\n"
@@ -30,10 +31,10 @@ static const char script[] = "local perigee, ffi = require 'perigee', require 'f
 
 typedef struct {
   lua_State *L;
-  char message[512]; /* what went wrong in the last call */
+  char message[512]; /* the error of the last call that failed */
 } session;
 
-/* Takes what Lua left on the stack as the message, and all off it but what is to stay. */
+/* Keeps the error on top of Lua's stack as the message, and cuts the stack to its first `stay` values. */
 static int failed(session *s, int stay) {
   const char *text = lua_tostring(s->L, -1);
   snprintf(s->message, sizeof s->message, "%s", text ? text : "an error that is no text");
@@ -41,7 +42,7 @@ static int failed(session *s, int stay) {
   return 1;
 }
 
-/* Opens the artifact in a new state; leaves the function that embeds at the bottom of the stack. */
+/* Opens the artifact in a new state. The function that embeds stays at the bottom of the state's stack. */
 static int session_open(session *s, const char *artifact) {
   *s = (session){.L = luaL_newstate()};
   if (!s->L) {

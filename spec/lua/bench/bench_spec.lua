@@ -324,7 +324,7 @@ describe("recipes/bench.lua", function()
       [embedder .. " --lockstep --instances 2 --ids " .. short] = "--instances has no effect with --lockstep",
       [embedder .. " --lockstep --profile --ids " .. short] = "--profile has no effect with --lockstep",
       [embedder .. " --lockstep --seconds 1 --ids " .. short] = "--seconds has no effect with --lockstep",
-      [embedder .. " --profile --instances 1"] = "--profile has no effect with --instances: it is one process's",
+      [embedder .. " --profile --instances 1"] = "--profile has no effect with --instances: a profile is of one process",
       [embedder .. " --profile --json"] = "--profile has no effect with --json, which has the profile",
       [embedder .. " --model other"] = "the model is '" .. embedder .. "' and --model is 'other': expected one of them",
     } do
