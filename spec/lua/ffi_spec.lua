@@ -1,4 +1,4 @@
--- perigee.ffi: which library is loaded, how failures are raised, how handles become objects.
+-- perigee.ffi: the library that it loads, how it raises failures, how it makes objects of handles.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local files = require "spec.support.files"
@@ -6,7 +6,7 @@ local live = require "spec.support.live"
 local skip = require "spec.support.skip"
 local C = pgee.C
 
--- What a fresh interpreter prints for `script`, with these variables set, from this folder.
+-- Runs a script in a fresh interpreter, with these environment variables, in this folder. Returns what it prints.
 local function run(script, variables, folder)
   local path = files.write(script)
   local command = ("cd %s && env -u PERIGEE_LIB %s luajit %s 2>&1"):format(folder or ".", variables or "", path)

@@ -1,4 +1,4 @@
--- perigee.safetensors: files as objects. What is malformed is in spec/engine/data/safetensors_spec.lua.
+-- perigee.safetensors: files as objects. spec/engine/data/safetensors_spec.lua tests malformed files.
 local safetensors = require "perigee.safetensors"
 local files = require "spec.support.files"
 local live = require "spec.support.live"

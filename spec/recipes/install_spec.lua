@@ -60,7 +60,7 @@ describe("make install", function()
     succeeds("rm -r " .. folder)
   end)
 
-  -- What a program prints that knows only where the modules are.
+  -- Runs luajit with no more than the path of the installed modules. Returns what it prints.
   local function luajit(arguments)
     return succeeds(("cd %s/share/lua/5.1 && export LUA_PATH=\"$PWD/?.lua;$PWD/?/init.lua;;\" && cd / && "
       .. "env -u PERIGEE_LIB luajit %s"):format(quoted, arguments))

@@ -1,5 +1,5 @@
--- recipes/pipe.lua as a user runs it: a program among programs. What is run is bash, with $PIPE for the recipe on a small
--- checkpoint and $DIR for a folder of the spec's own.
+-- recipes/pipe.lua as a user runs it: a program among programs. The specs run scripts of bash, in which $PIPE is the recipe
+-- with a small checkpoint, and $DIR is a folder for the spec's files.
 local cjson = require "cjson"
 local ffi = require "ffi"
 local files = require "spec.support.files"
@@ -346,7 +346,8 @@ describe("pipe", function()
   end)
 
   describe("that is interrupted", function()
-    -- What kills.sh says, without how often, which is as wanted, less where it came too late because the machine was busy.
+    -- The output of kills.sh without the number of kills. The number may be below the wanted one: on a busy machine a kill may
+    -- come after the end of the process.
     local function killed(wanted, text)
       local count, rest = text:match "^(%d+) (.*)$"
       assert.is_true(count ~= nil and tonumber(count) >= wanted / 4, text)

@@ -1,4 +1,4 @@
--- The prompt: what it shows, completes, documents and keeps; as a filter; and a dialogue with it at a pseudo-terminal.
+-- The prompt: values, completion, documentation and recipes; the prompt as a filter; a dialogue at a pseudo-terminal.
 local complete = require "perigee.repl.complete"
 local dialogue = require "spec.support.dialogue"
 local docs = require "perigee.repl.docs"
@@ -406,7 +406,7 @@ describe("documentation", function()
   end)
 end)
 
--- What the recipe prints for this input, from another folder, and its status.
+-- Runs the recipe with this input in another folder. Returns what it prints, and its status.
 local function filter(input, arguments, environment)
   local path = files.write(input)
   local top = find.absolute "."
