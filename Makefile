@@ -17,8 +17,8 @@ $(foreach isa,$(FLAGS_OF_ISAS),$(eval $(subst |, ,$(isa))))
 # CPUs other than x86-64 run the portable reference: the files of these instruction sets are left out, and so is oneDNN.
 X86 := $(findstring x86_64,$(shell $(CC) -dumpmachine))
 
-# oneDNN 3: what .ci/deps unpacked, else what the system has, by its SONAME (Debian's is libdnnl.so.3.6). The library is opened on
-# first use, never linked.
+# oneDNN 3: the copy that .ci/deps unpacked, else that of the system, by its SONAME (Debian's is libdnnl.so.3.6). Perigee does not
+# link it, but opens it on first use.
 ONEDNN := $(and $(X86),$(firstword $(wildcard build/deps/onednn/include/oneapi/dnnl/dnnl.h /usr/include/oneapi/dnnl/dnnl.h)))
 ifneq ($(filter build/%,$(ONEDNN)),)
 DEFS_onednn := -isystem build/deps/onednn/include -DPGEE_HAVE_ONEDNN -DPGEE_ONEDNN_PATH='"$(abspath build/deps/onednn/lib/libdnnl.so.3)"'
@@ -30,8 +30,8 @@ DEFS_version := -I$(BUILD)/gen
 
 WARN  := -Wall -Wextra -Wshadow -Wvla
 FLAGS := -std=c11 -D_GNU_SOURCE -I. $(OPT) -g -ffp-contract=off -fPIC -fvisibility=hidden -pthread $(WARN) $(CFLAGS)
-# The library stays mapped when a Lua state closes: its threads may be parked in it. A name that nobody defines fails at the link
-# (but sanitizers' names come from the program).
+# The library is never unmapped (-z nodelete), because its idle threads still hold its code when a Lua state closes. A name without
+# a definition is an error of the link (-z defs), except under sanitizers, whose functions are in the program.
 SHARED := -shared -Wl,-z,nodelete $(if $(findstring -fsanitize,$(CFLAGS)),,-Wl,-z,defs)
 LIBS  := -ldl -lpthread -lm
 
@@ -49,11 +49,11 @@ LUAJIT := luajit
 SPEC   := spec
 # Processes that run specs at a time.
 JOBS   := $(shell nproc | awk '{ print $$1 < 8 ? $$1 : 8 }')
-# Every processor, unless -j was given.
+# Uses every processor, unless -j was given.
 MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 QUIET  := $(if $(V),,@)
 
-.PHONY: lib speclib deps demo models test specs lint format exact hard hard-gc hard-clang hard-run tsan tsan-run debian13 install uninstall clean help FORCE
+.PHONY: lib speclib deps demo models test slow specs lint format exact hard hard-gc hard-clang hard-run tsan tsan-run debian13 install uninstall clean help FORCE
 .PHONY: serve-clients portable differential differential-files model-amx bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills fuzz embed embed-host spark bench-amx
 .DELETE_ON_ERROR:
 
@@ -79,8 +79,13 @@ test:
 	@$(MAKE_ALL) specs
 
 specs: $(LIB) $(SPECLIB)
-	@$(if $(filter spec,$(SPEC)),echo 'All specs take about six minutes of processor time; make test SPEC=spec/engine runs a part of them.')
+	@$(if $(filter spec,$(SPEC)),echo 'All specs take about five minutes of processor time; make test SPEC=spec/engine runs a part of them.')
 	PERIGEE_LIB="$(abspath $(SPECLIB))" sh spec/support/run.sh $(JOBS) 'busted --lua=$(LUAJIT) $(BUSTED_FLAGS)' $(SPEC)
+
+## make slow             the specs of spec/slow, one after another: speed, installation
+slow:
+	@sh .ci/deps
+	@$(MAKE_ALL) JOBS=1 SPEC=spec/slow specs
 
 ## make deps             installs what is missing: Debian packages as root, else it prints the command
 deps:
@@ -104,13 +109,14 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags
 	@echo "  CC   $<"
 	$(QUIET)$(CC) $(FLAGS) $(ISA_$(call stem,$<)) $(DEFS_$(call stem,$<)) -MMD -MP -c $< -o $@
 
-# The header as the FFI takes it, a C string: pgee_header() returns it. The FFI knows neither lines with # nor extern "C".
+# The header as a C string for LuaJIT's FFI, which pgee_header() returns. The FFI knows neither lines with # nor extern "C".
 $(BUILD)/obj/engine/base/version.o: $(BUILD)/gen/header.inc
 $(BUILD)/gen/header.inc: engine/perigee.h
 	@mkdir -p $(@D)
 	@sed -e '/^#ifdef __cplusplus/,/^#endif/d' -e '/^#/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
 
-# Files that change when their text does: another compiler or flag builds everything again, another list of files links again.
+# These files change when their text does. So another compiler or flag builds everything again, and another list of files links
+# again.
 $(BUILD)/flags: TEXT := $(CC) $(FLAGS) $(DEFS_onednn) $(DEFS_version) $(FLAGS_OF_ISAS)
 $(BUILD)/files: TEXT := $(SHARED) $(SOURCES) $(SUPPORT)
 $(BUILD)/flags $(BUILD)/files: FORCE
@@ -142,26 +148,27 @@ lint:
 	@$(MAKE_ALL) CC=gcc CFLAGS=-Werror BUILD=build/gcc lib speclib embed-host
 	@$(MAKE_ALL) CC=clang CFLAGS=-Werror BUILD=build/clang lib speclib embed-host
 
-# The sanitizers' runtimes come with the compiler; bin/luajit has them in the process before it loads the library.
+# bin/luajit links the sanitizers' runtimes, because they must be in the process before it loads the library.
 HARD := -DPGEE_HARD -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 UBSAN := -DPGEE_HARD -fsanitize=undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 TSAN := -DPGEE_HARD -fsanitize=thread
 FUZZ := $(HARD) -fsanitize=fuzzer-no-link
 
-# Before which calls into the library garbage is collected: sampled or full (spec/support/collect.lua); empty: as Lua likes.
+# Before which calls into the library garbage is collected: short, sampled or full (spec/support/collect.lua). If it is empty, Lua
+# decides.
 COLLECT := sampled
 
-## make hard             the specs under AddressSanitizer and UndefinedBehaviorSanitizer, with memory poisoned, allocations failing and
-##                       a collector that never pauses
+## make hard             the specs under AddressSanitizer and UndefinedBehaviorSanitizer, with poisoned memory, failing allocations and
+##                       a garbage collector that never pauses
 hard:
 	@sh .ci/deps hard
 	@$(MAKE_ALL) BUILD=build/hard OPT=-O1 CFLAGS='$(HARD)' COLLECT='$(COLLECT)' hard-run
 
-## make hard-gc          the same, with far more collections; SPEC=spec/lua some
+## make hard-gc          the same with far more collections; SPEC=spec/lua some specs
 hard-gc: COLLECT := full
 hard-gc: hard
 
-## make hard-clang       clang's UndefinedBehaviorSanitizer, which knows faults that gcc's does not; SPEC='spec/engine' others
+## make hard-clang       the specs of tokenizers and the C core under clang's UndefinedBehaviorSanitizer, which finds more than gcc's
 hard-clang: SPEC := spec/engine spec/golden/tokenizer
 hard-clang:
 	@sh .ci/deps hard lint
@@ -170,7 +177,7 @@ hard-clang:
 hard-run: $(BUILD)/bin/luajit $(BUILD)/hard_threads $(SPECLIB)
 	$(BUILD)/hard_threads
 	PATH="$(abspath $(BUILD)/bin)":$$PATH PERIGEE_LIB="$(abspath $(SPECLIB))" PERIGEE_HARD=1 PERIGEE_COLLECT='$(COLLECT)' \
-	  sh spec/support/run.sh $(JOBS) 'luajit spec/support/hard_busted.lua $(BUSTED_FLAGS)' $(SPEC)
+	  sh spec/support/run.sh $(JOBS) 'luajit spec/support/hard_busted.lua $(BUSTED_FLAGS)' $(SPEC:spec=spec spec/slow)
 
 $(BUILD)/bin/luajit: $(BUILD)/obj/spec/support/hard_host.o
 	@mkdir -p $(@D)
@@ -194,7 +201,7 @@ $(BUILD)/hard_threads: $(OBJECTS) $(BUILD)/obj/spec/support/hard_threads.o
 debian13:
 	sh .ci/debian13 $(SPEC)
 
-## make fuzz             random inputs for everything that reads what others wrote, FUZZ_SECONDS=600 each; spec/fuzz/README.md
+## make fuzz             random inputs for everything that reads foreign files and texts, FUZZ_SECONDS=600 each; spec/fuzz/README.md
 FUZZ_SECONDS := 600
 fuzz:
 	@sh .ci/deps hard fuzz
@@ -207,7 +214,7 @@ $(BUILD)/bin/fuzz: $(OBJECTS) $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard spec/fu
 	@echo "  LINK $@"
 	$(QUIET)$(CC) $(CFLAGS) -fsanitize=fuzzer $^ -o $@ $(LIBS)
 
-## make exact            the golden digests over builds by gcc and clang, -O1 to -O3: INT8 has one answer
+## make exact            compares the golden digests of builds by gcc and clang, -O1 to -O3
 EXACT := $(foreach cc,gcc clang,$(foreach opt,O1 O2 O3,exact-$(cc)-$(opt)))
 exact: $(EXACT)
 $(EXACT): exact-%:
@@ -225,13 +232,13 @@ portable:
 	PERIGEE_HARD=1 sh spec/support/aarch64.sh $(AARCH64) busted $(BUSTED_FLAGS) spec/kernels \
 	  spec/golden/compare_spec.lua spec/golden/models_spec.lua spec/golden/heads_spec.lua spec/lua/run/cases_spec.lua
 
-## make kills            killed 200 times: recipes/pipe.lua, which ends complete and nothing twice; saving, which leaves old or new; KILLS=50 fewer
+## make kills            kills recipes/pipe.lua 200 times, which still answers each line once, and saving, which leaves a whole file; KILLS=50
 KILLS := 200
 kills: $(LIB) $(SPECLIB)
 	PERIGEE_KILLS=$(KILLS) PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) --filter=where.it.stopped spec/recipes/pipe_spec.lua
 	PERIGEE_KILLS=$(KILLS) PERIGEE_LIB="$(abspath $(SPECLIB))" busted --lua=$(LUAJIT) --filter=is.killed spec/lua/artifact/artifact_process_spec.lua
 
-## make quality          what INT8 costs on the data sets of ../shared: whole sets, scores with intervals, speed; six minutes
+## make quality          the accuracy that INT8 loses on the whole data sets of ../shared, with intervals, and its speed; six minutes
 quality: export PERIGEE_QUALITY := 1
 quality:
 	@sh .ci/deps
@@ -239,10 +246,10 @@ quality:
 
 # ---- Speed ------------------------------------------------------------------------------------------------------------
 
-# The CPU that benches run on.
+# The number of the CPU on which benches run.
 CPU := 0
 
-## make model-amx        counts what the AMX kernels do for known encoders: the share of the peak expected, and measured if the CPU has AMX
+## make model-amx        predicts the share of AMX's peak for known encoders by counting instructions; measures it if the CPU has AMX
 model-amx: $(SPECLIB)
 	PERIGEE_LIB="$(abspath $(SPECLIB))" $(LUAJIT) spec/bench/amx_model.lua
 
@@ -250,11 +257,11 @@ model-amx: $(SPECLIB)
 bench-amx: $(LIB) $(SPECLIB)
 	PERIGEE_LIB="$(abspath $(SPECLIB))" sh spec/bench/amx.sh build/bench/amx.txt $(CPU)
 
-## make bench-kernels    every kernel of every ISA on the shapes of models, beside the figures of the run before; CPU=1 another core
+## make bench-kernels    times every kernel of every ISA on the shapes of models, and compares with the run before; CPU=1 another core
 bench-kernels: $(LIB) $(SPECLIB)
 	PERIGEE_LIB="$(abspath $(SPECLIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/kernels.lua --save build/bench/kernels.json
 
-## make bench-peers      times models beside other libraries, which it installs into build/peers; ROWS='minilm:1x32' some
+## make bench-peers      times models against other libraries, which it installs into build/peers; ROWS='minilm:1x32' some
 bench-peers: $(LIB) build/peers/installed
 	taskset -c $(CPU) build/peers/bin/python spec/bench/peers.py $(ROWS)
 
@@ -270,11 +277,11 @@ bench-mixed: $(LIB) build/peers/installed
 	taskset -c $(CPU) build/peers/bin/python spec/bench/peers.py minilm bert-base --mixed build/peers/stsb,build/peers/xquad \
 	  --peers onnxruntime-int8,openvino-int8,ctranslate2-int8 --modes static --rounds 3 $(ROWS)
 
-## make bench-tokenizers tokenizers beside the tokenizers package, one thread, texts of ../shared
+## make bench-tokenizers times tokenizers against the tokenizers package, one thread, texts of ../shared
 bench-tokenizers: $(LIB) build/peers/installed
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) build/peers/bin/python spec/bench/tokenizers.py
 
-## make differential     tokenizers beside the tokenizers package on generated texts and on ../shared's; TEXTS=100000 how many
+## make differential     compares tokenizers with the tokenizers package on generated texts and on ../shared's; TEXTS=100000 how many
 TEXTS := 20000
 differential: $(LIB) build/peers/installed
 	build/peers/bin/pip install --quiet sentencepiece protobuf
@@ -282,14 +289,14 @@ differential: $(LIB) build/peers/installed
 	  PERIGEE_LIB="$(abspath $(LIB))" build/peers/bin/python spec/golden/tokenizer/$$script.py --texts $(TEXTS) || exit 1; done
 	PERIGEE_LIB="$(abspath $(LIB))" build/peers/bin/python spec/golden/tokenizer/differential_folders.py --folders 1000
 
-## make differential-files  random files beside the weights, and what sentence-transformers makes of them; SEED=1 FOLDERS=100
+## make differential-files  compares with sentence-transformers on random files beside the weights; SEED=1 FOLDERS=100
 SEED := 1
 FOLDERS := 100
 differential-files: $(LIB) build/peers/installed
 	build/peers/bin/pip install --quiet sentence-transformers==6.2.0 peft==0.21.2
 	PERIGEE_LIB="$(abspath $(LIB))" LUAJIT="$(LUAJIT)" build/peers/bin/python spec/golden/differential.py $(SEED) $(FOLDERS)
 
-## make bench-cliffs     whether one token more costs much more: MiniLM, 8 to 4096 tokens
+## make bench-cliffs     fails if one token more costs much more time: MiniLM, 8 to 4096 tokens
 bench-cliffs: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/cliffs.lua
 
@@ -297,11 +304,11 @@ bench-cliffs: $(LIB)
 bench-heads: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/heads.lua $(HEADS)
 
-## make bench-pipe       what recipes/pipe.lua costs beside the engine alone, on SST-2's training texts; TEXTS=4000 on some
+## make bench-pipe       the time of recipes/pipe.lua relative to the engine alone, on SST-2's training texts; TEXTS=4000 on some
 bench-pipe: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/pipe.lua $(TEXTS)
 
-## make bench-open       from the start of a process to its first answer, by artifacts of three models
+## make bench-open       the time from the start of a process to its first answer, with artifacts of three models
 bench-open: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/open.lua
 
@@ -310,7 +317,7 @@ build/peers/installed: spec/bench/peers.txt
 	build/peers/bin/pip install --quiet --requirement $<
 	@touch $@
 
-## make figures          what settings gain and cost, the tables of lua/FIGURES.md; three minutes. PARTS='outliers ranges' some
+## make figures          the tables of lua/FIGURES.md about gain and cost of settings; three minutes. PARTS='outliers ranges' some
 figures: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/figures.lua $(PARTS)
 
@@ -355,7 +362,7 @@ build/spark/installed: spec/recipes/spark.txt
 
 # ---- Installation -----------------------------------------------------------------------------------------------------
 
-# PREFIX and DESTDIR pass through the environment, so that they may have any character in them.
+# PREFIX and DESTDIR are passed in the environment, so that they may have any character.
 install uninstall: export PREFIX := $(PREFIX)
 install uninstall: export DESTDIR := $(DESTDIR)
 
@@ -363,11 +370,11 @@ install uninstall: export DESTDIR := $(DESTDIR)
 install: $(LIB)
 	sh .ci/install $(LIB) $(VERSION)
 
-## make uninstall        removes what `make install` put into PREFIX, below DESTDIR if set
+## make uninstall        removes the files that `make install` put into PREFIX, below DESTDIR if set
 uninstall:
 	sh .ci/install --remove
 
-## make clean            removes what was built; `rm -r build` also what was downloaded
+## make clean            removes all that was built; `rm -r build` also removes downloads
 clean:
 	rm -rf $(BUILD)/obj $(BUILD)/gen $(BUILD)/flags $(BUILD)/files $(LIB) $(SPECLIB) $(addprefix build/,gcc clang hard ubsan tsan exact fuzz embed)
 

@@ -1,10 +1,9 @@
--- Settings that are turned: of the whole model, of sites by name and pattern; records, undo, diff; memory and time.
+-- Settings that are turned: of the whole model, of sites by name and pattern; records, undo, diff; memory.
 local failure = require "spec.support.failure"
 local live = require "spec.support.live"
 local models = require "spec.support.models"
 local perigee = require "perigee"
 local pgee = require "perigee.ffi"
-local random = require "perigee.checkpoint.random"
 local settings = require "perigee.quantize.settings"
 
 local inputs, others = models.random_inputs(12, 30, 97, 1), models.random_inputs(7, 30, 97, 2)
@@ -308,61 +307,5 @@ describe("memory", function()
     end
     q:hidden(others):release() -- a workspace is made by the first run
     assert.are.equal(first, live())
-  end)
-end)
-
--- Processor time, the least of a few tries: this is about how long it takes, not about who else is on the machine.
-local function least(count, f)
-  local best = math.huge
-  for i = 1, count do
-    local began = os.clock()
-    f(i)
-    best = math.min(best, os.clock() - began)
-  end
-  return best
-end
-
-describe("the time of a change", function()
-  local threads
-
-  before_each(function()
-    threads = perigee.threads()
-    perigee.threads(1)
-  end)
-  after_each(function() perigee.threads(threads) end)
-
-  local function turned(name)
-    local own = perigee.load(random.checkpoint(name))
-    local seen = own:calibrate(models.random_inputs(2, 12, 30000, 3), { progress = false })
-    return own:quantize { stats = seen }, function(large)
-      large:release()
-      seen:release()
-      own:release()
-      collectgarbage()
-    end
-  end
-
-  if os.getenv "PERIGEE_HARD" then
-    pending "is not that of a build with sanitizers"
-    return
-  end
-
-  it("is below 100 ms for a whole MiniLM", function()
-    local large, release = turned "minilm"
-    local seconds = least(6, function(i) large:set { alpha = i / 10 } end)
-    release(large)
-    assert.is_true(seconds < 0.1, ("%.3f s"):format(seconds))
-  end)
-
-  it("is below 300 ms for a layer of BERT-large, and 1/6 of 4 s for four of its 24 layers", function()
-    local name = "four layers of bert-large"
-    random.configs[name] = setmetatable({ num_hidden_layers = 4 }, { __index = random.configs["bert-large"] })
-    local large, release = turned(name)
-    random.configs[name] = nil
-    local layer = least(5, function(i) large:set("encoder.layer.2.*", { alpha = i / 10 }) end)
-    local all = least(5, function(i) large:set { alpha = i / 10 + 0.05 } end)
-    release(large)
-    assert.is_true(layer < 0.3, ("%.3f s"):format(layer))
-    assert.is_true(all < 4 / 6, ("%.3f s"):format(all))
   end)
 end)
