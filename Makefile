@@ -300,7 +300,7 @@ differential-files: $(LIB) build/peers/installed
 bench-cliffs: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/cliffs.lua
 
-## make bench-heads      what of a run is FP32: fill_mask of random models; HEADS='FOLDER...' the heads of checkpoints
+## make bench-heads      the part of a run that is FP32: fill_mask of random models; HEADS='FOLDER...' the heads of checkpoints
 bench-heads: $(LIB)
 	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) $(LUAJIT) spec/bench/heads.lua $(HEADS)
 
