@@ -1,5 +1,5 @@
 # Perigee. There is no configure step; `make help` lists what there is to make.
-# The version stands in the header. Its first number is that of the SONAME.
+# The version is in the header. Its first number is that of the SONAME.
 VERSION := $(shell sed -n 's/^\#define PGEE_VERSION "\(.*\)"/\1/p' engine/perigee.h)
 BUILD   := build
 OPT     := -O2

@@ -2,6 +2,7 @@
 -- and what a kernel does with zeros, denormals, infinities and NaN is what kernels/ARITHMETIC.md says.
 local ffi = require "ffi"
 local kernels = require "spec.support.kernels"
+local skip = require "spec.support.skip"
 local C = require("spec.support.native").cdef [[
   typedef struct rows_case {
     int op, fill;
@@ -36,6 +37,7 @@ local ORDINARY, ZERO, CONSTANT, EXTREME, SPECIAL = 0, 1, 2, 3, 4
 local NONE, STATIC, DYNAMIC = 0, 1, 2
 local FILLS = { ORDINARY, ZERO, CONSTANT, EXTREME, SPECIAL }
 local inf, nan = math.huge, 0 / 0
+local HARD = os.getenv "PERIGEE_HARD"
 
 -- ---- Cases ----------------------------------------------------------------------------------------------------------------
 
@@ -123,7 +125,9 @@ end
 
 local NARROW, WIDE = {}, { 97, 131, 384, 1024 }
 for width = 1, 80 do
-  NARROW[width] = width
+  if not HARD or width <= 18 or (width + 2) % 16 <= 4 then -- sanitizers are slow: widths near a multiple of 16 lanes are enough
+    NARROW[#NARROW + 1] = width
+  end
 end
 
 -- The operators that `variants` has a case for.
@@ -288,7 +292,8 @@ describe("row operators", function()
     assert(worst_y > 0 and worst_q > 0.49)
   end)
 
-  it("hold their functions to the errors that functions.h states", function()
+  local numbers = HARD and skip "numbers alone, which do not depend on sanitizers" or it
+  numbers("hold their functions to the errors that functions.h states", function()
     assert(C.spec_function_error(-1, 88, 1009) <= 0.9)
     assert(C.spec_function_error(C.PGEE_TANH, 100, 1009) <= 1.4)
     assert(C.spec_function_error(C.PGEE_GELU, 1e30, 1009) <= 1.3e-7)
