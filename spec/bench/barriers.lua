@@ -1,4 +1,4 @@
---- Costs: what a phase and a barrier of the team take, for engine/README.md.
+--- Measures the time of a phase and of a barrier of the team of threads, for engine/README.md.
 --
 --   make speclib && luajit spec/bench/barriers.lua
 package.path = "lua/?.lua;./?.lua;" .. package.path

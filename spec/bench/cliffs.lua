@@ -1,11 +1,12 @@
---- Whether one token more ever costs much more: MiniLM in INT8, static, texts of 32 tokens and a shorter last one.
+--- Checks that one token more never costs much more time. The model is MiniLM, static INT8. A batch of T tokens has texts of 32
+-- tokens, and the last one may be shorter.
 --
 --   make bench-cliffs                       every T from 8 to 128, then each multiple of 64 and its neighbours
---   luajit spec/bench/cliffs.lua --most 320 --rounds 6        up to 320, the least of 6 rounds
---   luajit spec/bench/cliffs.lua --least 1088 --most 2048     a part: five minutes are long on a machine that others use
+--   luajit spec/bench/cliffs.lua --most 320 --rounds 6        up to 320 tokens, 6 rounds
+--   luajit spec/bench/cliffs.lua --least 1088 --most 2048     only these numbers of tokens
 --
--- Counts the processor's time, one thread's: what else the machine does shows less. Lengths take turns. It fails if time(T + 1)
--- is more than 1.15 times time(T).
+-- It measures processor time of one thread, which other processes disturb less than elapsed time. The minimum over all rounds
+-- counts, and each round runs every length once. It fails if time(T + 1) is more than 1.15 times time(T).
 package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 local argparse = require "argparse"
 local bench = require "perigee.bench"
@@ -42,7 +43,7 @@ local function lengths_of(T)
   return lengths
 end
 
--- Every number of tokens that is run, ascending.
+-- All numbers of tokens to run, in ascending order.
 local function totals()
   local list = {}
   for T = args.least, args.most + 1 do
@@ -55,7 +56,7 @@ end
 
 local function nothing() end
 
--- The least time of each number of tokens; a round before the first warms up.
+-- Returns the minimum time of each number of tokens. One more round before the first warms up.
 local function measure(runner, batches, list)
   local least = {}
   for round = 0, args.rounds do

@@ -1,9 +1,9 @@
---- Figures: the tables of lua/FIGURES.md that say how good settings are and what a change of them costs, measured anew.
+--- Figures: measures the tables of lua/README.md about the accuracy of settings and the time of changing them.
 --
 --   luajit spec/bench/figures.lua [attention] [changes] [call] [sample] [ranges] [outliers]   (`make figures`)
 --
--- Without arguments all of them. Those of fine-tuned checkpoints need the data sets and the checkpoints of ../shared. Only what
--- `changes` and `call` print depends on the machine.
+-- Without arguments it measures all of them. Tables of fine-tuned checkpoints need the data sets and checkpoints of ../shared.
+-- Only the figures of `changes` and `call` depend on the machine.
 local here = arg[0]:match "^(.*)/spec/bench/[^/]*$" or "."
 package.path = ("@/lua/?.lua;@/lua/?/init.lua;@/?.lua;"):gsub("@", { ["@"] = here }) .. package.path
 local attention = require "perigee.graph.passes.attention"
@@ -19,7 +19,7 @@ local ranges = require "perigee.quantize.ranges"
 local TEXTS = "recipes/data/calibration.txt"
 local QUIET = { progress = false }
 
--- The demo's checkpoint or a fine-tuned one; an error if this machine has not got it.
+-- Loads the demo's checkpoint or a fine-tuned one. It is an error if it is not on this machine.
 local function load(name)
   local path, why
   if name == "all-MiniLM-L6-v2" then
@@ -36,7 +36,7 @@ local function release(...)
   end
 end
 
--- f(a quantized model) of a model that is released afterwards.
+-- Calls f(quantized model), and releases the quantized model afterwards.
 local function with(model, settings, f)
   local q = model:quantize(settings)
   local result = { f(q) }
@@ -63,7 +63,7 @@ local JUDGED = { -- name, task, what it is judged by, what calibrates
   { "minilm-nli", "pairs", "checkpoints/minilm-nli/eval.jsonl", "snli/s1.dev" },
 }
 
--- f() while all scales of INT8 attention are so many times what they should be.
+-- Calls f while all scales of INT8 attention are multiplied by a factor.
 local function with_scales(times, f)
   local right = attention.scales
   local function larger(t)
@@ -84,7 +84,7 @@ local function with_scales(times, f)
   return ok and result or error(result, 0)
 end
 
--- "31 to 37 dB": of the layers of a model.
+-- Returns the range over the layers of a model, such as "31 to 37 dB".
 local function layers(stats)
   local least, most = math.huge, -math.huge
   for _, seen in pairs(stats.attention) do
@@ -131,14 +131,14 @@ end
 
 ---- What a change costs -----------------------------------------------------------------------------------------------
 
--- Seconds of CPU time that f takes. (Of one thread: what else the machine does matters little.)
+-- Returns the seconds of CPU time of one thread that f takes. Other processes disturb it little.
 local function timed(f, ...)
   local began = os.clock()
   f(...)
   return os.clock() - began
 end
 
--- Each returns the seconds of the i-th try.
+-- Each function returns the seconds of the i-th try.
 local CHANGES = {
   { "alpha of the whole model", function(q, i) return timed(q.set, q, { alpha = i / 10 }) end },
   { "alpha of one layer", function(q, i)

@@ -1,11 +1,11 @@
---- What of a run is FP32 when a model is INT8: the heads, and attention that calibration left so.
+--- Measures the part of an INT8 model's run that is FP32: the heads, and attention that calibration left in FP32.
 --
 --   make bench-heads                                     random MiniLM and BERT-base with their head for fill_mask
 --   make bench-heads HEADS='FOLDER...'                   checkpoints, calibrated on recipes/data/calibration.txt
 --   make bench-heads HEADS='--activations dynamic --plain FOLDER...'                 without statistics: attention is FP32
 --
--- Runs the head of the checkpoint's task (hidden states of embedders; fill_mask has one mask in each text), step by step, each
--- step's least time.
+-- It runs the head of the checkpoint's task (for embedders, hidden states; for fill_mask, texts with one mask), and takes the
+-- minimum time of each step.
 package.path = "./lua/?.lua;./lua/?/init.lua;" .. package.path
 local argparse = require "argparse"
 local bench = require "perigee.bench"
@@ -24,7 +24,7 @@ local args = parser:parse()
 
 local SHAPES = { { 1, 32 }, { 1, 128 }, { 8, 128 }, { 1, 384 } }
 
--- What there is to run: { name, model, texts to calibrate on }.
+-- Returns the models to run, a list of { name, model, texts to calibrate on }.
 local function models()
   local list = {}
   for i, folder in ipairs(args.folders) do

@@ -3,9 +3,10 @@
 --   make bench-kernels                        all; prints how the figures compare with those of the run before
 --   taskset -c 1 luajit spec/bench/kernels.lua [--isa NAME] [--only WORDS] [--save FILE]
 --
--- GOPS: a multiply-add is two operations. of peak: of what the multiplying instruction does on registers alone, measured beside.
--- Weights come from where a model has them: of BERT, from memory, of MiniLM, from 10 MB that are gone through. Figures without
--- multiply-adds are core cycles for an element. FILE (build/bench/kernels.json) keeps them; it is read before it is written.
+-- GOPS are billions of operations per second; a multiply-add counts as two. "of peak" is relative to the speed of the multiplying
+-- instruction on registers alone, measured at the same time. The weights of BERT's shapes are read from memory, those of MiniLM's
+-- from 10 MB, as in a model. Kernels without multiply-adds have core cycles for an element. FILE (build/bench/kernels.json) keeps
+-- the figures for the comparison with the next run.
 package.path = "./?.lua;lua/?.lua;lua/?/init.lua;" .. package.path
 require "spec.helper"
 local argparse = require "argparse"
@@ -32,7 +33,7 @@ parser:option("--only", "Only what has these words in its name, such as 'gemm_u8
 parser:option("--save", "Where the figures of the run before are, and these are put")
 local args = parser:parse()
 
----- What there is to measure ------------------------------------------------------------------------------------------
+---- Kernels to measure ------------------------------------------------------------------------------------------------
 
 local MODELS = {
   { "large", { { 3072, 1024 }, { 1024, 1024 }, { 4096, 1024 }, { 1024, 4096 } }, 256 },

@@ -1,9 +1,10 @@
---- Lengths in tokens of the texts of a data set, one a line, for `recipes/bench.lua --lengths` and spec/bench/peers.py.
+--- Prints the lengths in tokens of the texts of a data set, one on each line, for `recipes/bench.lua --lengths` and
+-- spec/bench/peers.py.
 --
---   luajit spec/bench/lengths.lua CHECKPOINT ../shared/data/stsb/sts-test.csv   the texts of each pair, one by one
---   luajit spec/bench/lengths.lua CHECKPOINT ../shared/data/xquad/xquad.en.json 384   questions with their contexts, up to 384
+--   luajit spec/bench/lengths.lua CHECKPOINT ../shared/data/stsb/sts-test.csv   each text of the pairs
+--   luajit spec/bench/lengths.lua CHECKPOINT ../shared/data/xquad/xquad.en.json 384   questions with contexts, at most 384
 --
--- CHECKPOINT: a folder with a tokenizer. Files that end in .json are in SQuAD's format, others in that of the STS benchmark.
+-- CHECKPOINT is a folder with a tokenizer. Files that end in .json are in SQuAD's format, others in that of the STS benchmark.
 package.path = "./lua/?.lua;./lua/?/init.lua;" .. package.path
 local json = require "perigee.base.json"
 local perigee = require "perigee"

@@ -1,8 +1,8 @@
---- How much more CPU time recipes/pipe.lua takes than the engine alone: `make bench-pipe`, TEXTS=4000 for some.
+--- Compares the CPU time of recipes/pipe.lua with that of the engine alone: `make bench-pipe`, with TEXTS=4000 on some texts.
 --
--- The texts of SST-2's training set are classified by minilm-sst2 from an artifact, on one thread: by the pipe, a process from
--- its start to its end that reads and writes JSON, and by the engine in this one, on the same texts as tokens. The two take
--- turns; the least of each counts. The status is 1 if the ratio is above 1.1.
+-- Both classify the texts of SST-2's training set with the artifact of minilm-sst2, on one thread. The pipe is a process that
+-- reads and writes JSON; its time is that from its start to its end. The engine runs in this process on the same texts as tokens.
+-- The two take turns, and the minimum time of each counts. The status is 1 if the ratio is above 1.1.
 package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 local inputs = require "perigee.run.inputs"
 local json = require "perigee.base.json"

@@ -1,5 +1,7 @@
---- Memory that encoding takes, in bytes for each byte of text: for each tokenizer of ../shared the worst of some texts that grow
--- when they are normalized, of words and of marks; with max_tokens = 512.      luajit spec/bench/text_memory.lua
+--- Measures the memory that encoding takes, in bytes for each byte of text, with max_tokens = 512. For each tokenizer of
+-- ../shared it prints the maximum over several kinds of text, such as characters that grow when they are normalized.
+--
+--   luajit spec/bench/text_memory.lua
 package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 require "spec.helper"
 local ffi = require "ffi"
@@ -18,7 +20,7 @@ local TEXTS = {
   ["ideographs"] = "\228\184\173", ["digits"] = "1 ",
 }
 
--- Folders by name: what stands in ../shared, with a config.json that says how to read it.
+-- Folders by name: the files of ../shared, and the tokenizer_class that a checkpoint would name.
 local CLASSES = {
   ["bert-base-uncased"] = { "BertTokenizer", "vocab.txt" }, ["bert-base-cased"] = { "BertTokenizer", "vocab.txt" },
   ["bert-base-chinese"] = { "BertTokenizer", "vocab.txt" }, ["bert-base-multilingual-cased"] = { "BertTokenizer", "vocab.txt" },

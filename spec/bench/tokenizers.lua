@@ -1,9 +1,10 @@
--- Our side of bench_tokenizers.py: encodes the lines of a file whenever it is asked to.
+-- The Perigee side of spec/bench/tokenizers.py: encodes the lines of files on request.
 --
 --   luajit spec/bench/tokenizers.lua FOLDER
 --
--- Prints seconds of processor time: of loading the folder's tokenizer and of opening its image. Then, for each line it reads, the
--- path of a file, encodes that file's lines one by one (ids, types, offsets) and prints the seconds and the number of tokens.
+-- First it prints the seconds of processor time of loading the folder's tokenizer and of opening its image. Then it reads lines,
+-- each the path of a file. It encodes that file's lines one by one (ids, types, offsets), and prints the seconds and number of
+-- tokens.
 package.path = "lua/?.lua;lua/?/init.lua;" .. package.path
 local ffi = require "ffi"
 local tokenizer = require "perigee.tokenizer"

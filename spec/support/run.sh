@@ -25,8 +25,8 @@ for spec; do
   *) find "$spec" -name '*_spec.lua' ! -path 'spec/slow/*' ;;
   esac
 done | LC_ALL=C sort -u > "$work/files"
-grep -E '^spec/(golden|recipes)/' "$work/files" > "$work/ordered" || true
-grep -vE '^spec/(golden|recipes)/' "$work/files" >> "$work/ordered" || true
+grep -E '^spec/(kernels|golden|recipes)/' "$work/files" > "$work/ordered" || true
+grep -vE '^spec/(kernels|golden|recipes)/' "$work/files" >> "$work/ordered" || true
 
 if [ "$jobs" = 1 ] || [ "$(wc -l < "$work/ordered")" = 1 ]; then
   # shellcheck disable=SC2046,SC2086 # several words
