@@ -177,7 +177,7 @@ hard-clang:
 hard-run: $(BUILD)/bin/luajit $(BUILD)/hard_threads $(SPECLIB)
 	$(BUILD)/hard_threads
 	PATH="$(abspath $(BUILD)/bin)":$$PATH PERIGEE_LIB="$(abspath $(SPECLIB))" PERIGEE_HARD=1 PERIGEE_COLLECT='$(COLLECT)' \
-	  sh spec/support/run.sh $(JOBS) 'luajit spec/support/hard_busted.lua $(BUSTED_FLAGS)' $(SPEC:spec=spec spec/slow)
+	  sh spec/support/run.sh $(JOBS) 'luajit spec/support/hard_busted.lua $(BUSTED_FLAGS)' $(patsubst spec,spec spec/slow,$(SPEC))
 
 $(BUILD)/bin/luajit: $(BUILD)/obj/spec/support/hard_host.o
 	@mkdir -p $(@D)
