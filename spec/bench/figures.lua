@@ -1,4 +1,4 @@
---- Figures: measures the tables of lua/README.md about the accuracy of settings and the time of changing them.
+--- Figures: measures the tables of lua/FIGURES.md about the accuracy of settings and the time of changing them.
 --
 --   luajit spec/bench/figures.lua [attention] [changes] [call] [sample] [ranges] [outliers]   (`make figures`)
 --
