@@ -128,10 +128,14 @@ local function settings_part()
   for _, key in ipairs(registry.OF_SITE) do
     of_site[key] = true
   end
-  local lines = { "| setting | default, static | default, dynamic | of a site |", "|---|---|---|---|" }
+  local lines = { "| setting | values | default, static | default, dynamic | of a site |", "|---|---|---|---|---|" }
   for _, key in ipairs(registry.KEYS) do
-    lines[#lines + 1] = ("| `%s` | %s | %s | %s |"):format(key, code(values.literal(key, static[key])),
-      code(values.literal(key, dynamic[key])), of_site[key] and "yes" or "")
+    local choices = {}
+    for i, choice in ipairs(registry.of[key].choices or {}) do
+      choices[i] = code(values.literal(key, choice))
+    end
+    lines[#lines + 1] = ("| `%s` | %s | %s | %s | %s |"):format(key, table.concat(choices, ", "),
+      code(values.literal(key, static[key])), code(values.literal(key, dynamic[key])), of_site[key] and "yes" or "")
   end
   return table.concat(lines, "\n")
 end
