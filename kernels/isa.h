@@ -23,7 +23,7 @@
   ISA(AVX2,       avx2,       "avx2",       REF,        YMM,   1, "-mavx2 -mfma -mf16c")   \
   ISA(AVXVNNI,    avxvnni,    "avxvnni",    AVX2,       YMM,   1, "-mavx2 -mfma -mf16c -mavxvnni") \
   ISA(AVX512VNNI, avx512vnni, "avx512vnni", AVX2,       ZMM,   1, "-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni") \
-  ISA(AMX,        amx,        "amx",        AVX512VNNI, TILES, 1, "-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mamx-tile -mamx-int8")
+  ISA(AMX,        amx,        "amx",        AVX512VNNI, TILES, 1, "-mavx2 -mfma -mf16c -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mamx-tile -mamx-int8 -mamx-bf16")
 
 /* The CPUID bits that an ISA needs in addition to those of its base: leaf, sub-leaf, register, bit, and the feature's name. */
 #define X86_FEATURES(FEATURE)                             \
@@ -37,6 +37,7 @@
   FEATURE(AVX512VNNI, 7, 0, ebx, 31, "AVX512VL")          \
   FEATURE(AVX512VNNI, 7, 0, ebx, 17, "AVX512DQ")          \
   FEATURE(AVX512VNNI, 7, 0, ecx, 11, "AVX512-VNNI")       \
+  FEATURE(AMX,        7, 0, edx, 22, "AMX-BF16")          \
   FEATURE(AMX,        7, 0, edx, 24, "AMX-TILE")          \
   FEATURE(AMX,        7, 0, edx, 25, "AMX-INT8")
 

@@ -5,7 +5,7 @@
  * speed decides which row of the table runs. list.h says which kernels a row has.
  *
  * Packed INT8 weights (gemm_u8s8/layout.h draws them): s8 [N/64][K/64][16][64][4], N and K padded with zeros to multiples of 64. A
- * panel is the part [K/64][16][64][4] of 64 output channels. Packed FP32 weights: [N/64][K16][64], K padded with zeros to 16.
+ * panel is the part [K/64][16][64][4] of 64 output channels. Packed BF16 weights: gemm_bf16/layout.h. Packed FP32 weights: [N/64][K16][64], K padded with zeros to 16.
  * Activations: rows of u8 are readable up to K rounded up to 64, because the kernels multiply what lies there by zero. Rows of F32
  * end at K.
  */
@@ -52,6 +52,13 @@ typedef struct kernels {
   int tile_m_f32;
   void (*gemm_f32)(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb, int64_t k, int m, int n,
                    const float *next);
+
+  /* c[m][64] = a[m][K] times one panel `b` of BF16 weights, of kblocks = K/32 (rounded up) blocks, summed as ARITHMETIC.md says. m is 1
+   * to MAX_TILE_M for every ISA. c is aligned to 64 bytes and has rows of 64. a has rows of lda numbers, of which 32 kblocks are read;
+   * those past K are zeros. On AMX the caller uses configure_tiles(m) and release_tiles() as for gemm_u8s8. */
+  void (*gemm_bf16)(float *c, const uint16_t *a, int64_t lda, const uint16_t *b, int64_t kblocks, int m);
+  /* to[k] = the BF16 number nearest to x[k], ties to even, for k below width; zeros from there to padded. */
+  void (*round_bf16)(uint16_t *to, const float *x, int64_t width, int64_t padded);
 
   /* ---- Rows -------------------------------------------------------------------------------------------------------- */
 

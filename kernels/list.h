@@ -21,33 +21,39 @@
 
 #define KERNELS_OF_ref(KERNEL) \
   KERNEL(gemm_u8s8, ref) KERNEL(gemm_f32, ref) \
+  KERNEL(gemm_bf16, ref) KERNEL(round_bf16, ref) \
   KERNEL(attention_u8s8, ref) KERNEL(attention_f32, ref) \
   ROW_KERNELS(KERNEL, ref)
 
 #define KERNELS_OF_amx_model(KERNEL) \
   KERNEL(gemm_u8s8, amx_model) KERNEL(gemm_f32, ref) \
+  KERNEL(gemm_bf16, amx_model) KERNEL(round_bf16, ref) \
   PIPELINE_KERNELS(KERNEL, amx_model) TILE_KERNELS(KERNEL, amx_model) \
   KERNEL(attention_u8s8, amx_model) KERNEL(attention_f32, ref) \
   ROW_KERNELS(KERNEL, ref)
 
 #define KERNELS_OF_avx2(KERNEL) \
   KERNEL(gemm_u8s8, avx2) KERNEL(gemm_f32, avx2) \
+  KERNEL(gemm_bf16, avx2) KERNEL(round_bf16, avx2) \
   KERNEL(attention_u8s8, avx2) KERNEL(attention_f32, avx2) \
   ROW_KERNELS(KERNEL, avx2)
 
 #define KERNELS_OF_avxvnni(KERNEL) \
   KERNEL(gemm_u8s8, avxvnni) KERNEL(gemm_f32, avx2) \
+  KERNEL(gemm_bf16, avx2) KERNEL(round_bf16, avx2) \
   KERNEL(attention_u8s8, avxvnni) KERNEL(attention_f32, avx2) \
   ROW_KERNELS(KERNEL, avx2)
 
 #define KERNELS_OF_avx512vnni(KERNEL) \
   KERNEL(gemm_u8s8, avx512vnni) KERNEL(gemm_f32, avx512vnni) \
+  KERNEL(gemm_bf16, avx512vnni) KERNEL(round_bf16, avx512vnni) \
   PIPELINE_KERNELS(KERNEL, avx512vnni) \
   KERNEL(attention_u8s8, avx512vnni) KERNEL(attention_f32, avx512vnni) \
   ROW_KERNELS(KERNEL, avx512vnni)
 
 #define KERNELS_OF_amx(KERNEL) \
   KERNEL(gemm_u8s8, amx) KERNEL(gemm_f32, avx512vnni) \
+  KERNEL(gemm_bf16, amx) KERNEL(round_bf16, avx512vnni) \
   PIPELINE_KERNELS(KERNEL, amx) TILE_KERNELS(KERNEL, amx) \
   KERNEL(attention_u8s8, amx) KERNEL(attention_f32, avx512vnni) \
   ROW_KERNELS(KERNEL, avx512vnni)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kernels/gemm_bf16/arithmetic.h"
 #include "layout.h"
 
 enum { TILES = 8, MAX_ROWS = 16, MAX_BYTES = 64 }; /* palette 1 */
@@ -107,7 +108,7 @@ static int fit(int c, int a, int b) {
   int fits = state.tile[c].rows == state.tile[a].rows && state.tile[c].bytes == state.tile[b].bytes &&
              state.tile[a].bytes / 4 == state.tile[b].rows;
   if (!whole || !fits || c == a || c == b || a == b)
-    return raise("#UD: tdpbusd of tiles that do not fit");
+    return raise("#UD: a product of tiles that do not fit");
   return 1;
 }
 
@@ -128,6 +129,28 @@ static void dot(int c, int a, int b, int is_signed) {
     }
     memcpy(state.tile[c].data[i], sum, (size_t)columns * 4);
   }
+}
+
+/* Each sum has two chains of fma in each product, one for the first and one for the second inputs of the pairs. */
+void model_dpbf16ps(int c, int a, int b) {
+  counts.products++;
+  if (!fit(c, a, b))
+    return;
+  int rows = state.tile[c].rows, pairs = state.tile[a].bytes / 4, columns = state.tile[c].bytes / 4;
+  for (int i = 0; i < rows; i++)
+    for (int n = 0; n < columns; n++) {
+      float chains[2] = {0, 0}, sum;
+      for (int k = 0; k < pairs; k++)
+        for (int half = 0; half < 2; half++) {
+          uint16_t x, y;
+          memcpy(&x, state.tile[a].data[i] + 4 * k + 2 * half, sizeof x);
+          memcpy(&y, state.tile[b].data[k] + 4 * n + 2 * half, sizeof y);
+          chains[half] = bf16_fma(x, y, chains[half]);
+        }
+      memcpy(&sum, state.tile[c].data[i] + 4 * n, sizeof sum);
+      sum = bf16_add(sum, bf16_add(chains[0], chains[1]));
+      memcpy(state.tile[c].data[i] + 4 * n, &sum, sizeof sum);
+    }
 }
 
 void model_dpbusd(int c, int a, int b) { dot(c, a, b, 0); }

@@ -1,5 +1,5 @@
 /* amx_tiles.h: the tile instructions that AMX kernels are written in, tile_config, tile_zero, tile_load, tile_load_once,
- * tile_dpbusd, tile_dpbssd, tile_store and tile_release: the CPU's, or with AMX_MODEL a portable model of them. Registers are given
+ * tile_dpbusd, tile_dpbssd, tile_dpbf16ps, tile_store and tile_release: the CPU's, or with AMX_MODEL a portable model of them. Registers are given
  * as literals, 0 to 7. tile_load_once is for bytes that need not stay in the first-level cache. */
 #ifndef PERIGEE_GEMM_U8S8_AMX_TILES_H
 #define PERIGEE_GEMM_U8S8_AMX_TILES_H
@@ -13,6 +13,7 @@
 #define tile_load_once model_load
 #define tile_dpbusd model_dpbusd
 #define tile_dpbssd model_dpbssd
+#define tile_dpbf16ps model_dpbf16ps
 #define tile_store model_store
 #define tile_release model_release
 #define tile_barrier() (void)0
@@ -32,6 +33,7 @@
 #define tile_load_once(t, base, stride) _tile_stream_loadd(t, base, stride)
 #define tile_dpbusd(c, a, b) _tile_dpbusd(c, a, b)
 #define tile_dpbssd(c, a, b) _tile_dpbssd(c, a, b)
+#define tile_dpbf16ps(c, a, b) _tile_dpbf16ps(c, a, b)
 #define tile_store(t, base, stride) _tile_stored(t, base, stride)
 #define tile_release() _tile_release()
 #endif

@@ -100,6 +100,20 @@ static void multiply_f32(const kernels *k, const float *a, const float *b, int64
     }
 }
 
+static void multiply_bf16(const kernels *k, const uint16_t *a, const uint16_t *b, int64_t rows, int64_t K, int64_t panels) {
+  _Alignas(64) float c[MAX_TILE_M * PANEL];
+  int64_t configured = 0;
+  for (int64_t p = 0; p < panels; p++, b += K * PANEL)
+    for (int64_t i = 0, m; i < rows; i += m) {
+      m = rows - i < MAX_TILE_M ? rows - i : MAX_TILE_M;
+      if (k->configure_tiles && configured != m)
+        k->configure_tiles((int)(configured = m));
+      k->gemm_bf16(c, a + i * K, K, b, K / 32, (int)m);
+    }
+  if (k->release_tiles)
+    k->release_tiles();
+}
+
 PUBLIC double spec_bench_gemm_u8s8(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries) {
   weights b = weights_new(panels * K * PANEL, megabytes);
   block a = block_bytes(rows * K);
@@ -114,6 +128,15 @@ PUBLIC double spec_bench_gemm_f32(int isa, int64_t rows, int64_t K, int64_t pane
   block a = block_filled(rows * K, ORDINARY, 1);
   double cycles;
   MEASURE(1, multiply_f32(kernels_for(isa), a.f, (const float *)weights_next(&b), rows, K, panels));
+  block_free(a), free(b.base);
+  return cycles;
+}
+
+PUBLIC double spec_bench_gemm_bf16(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries) {
+  weights b = weights_new(panels * K * PANEL * 2, megabytes);
+  block a = block_filled(rows * K / 2, CONSTANT, 1); /* the lower half of each float is a BF16 number, too */
+  double cycles;
+  MEASURE(1, multiply_bf16(kernels_for(isa), a.data, (const uint16_t *)(const void *)weights_next(&b), rows, K, panels));
   block_free(a), free(b.base);
   return cycles;
 }
@@ -206,6 +229,8 @@ static double cycles_of_rows(const kernels *k, const char *op, row_buffers *b, i
     MEASURE(2, k->pool(b->y.f, b->x.f, width, ROWS, width, mode));
   else if (!strcmp(op, "unit"))
     MEASURE(2, for (int t = 0; t < ROWS; t++) k->unit(b->y.f + t * width, b->x.f + t * width, width));
+  else if (!strcmp(op, "round_bf16"))
+    MEASURE(2, for (int t = 0; t < ROWS; t++) k->round_bf16(b->y.data, b->x.f + t * width, width, width));
   else if (!strcmp(op, "minmax"))
     MEASURE(2, k->minmax(b->min.f, b->y.f, b->x.f, width, ROWS, width));
   return cycles;

@@ -20,6 +20,7 @@ local native = require("spec.support.native").cdef [[
   double spec_bench_gigahertz(void);
   double spec_bench_gemm_u8s8(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries);
   double spec_bench_gemm_f32(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries);
+  double spec_bench_gemm_bf16(int isa, int64_t rows, int64_t K, int64_t panels, int64_t megabytes, int tries);
   double spec_bench_epilogue(int isa, int integer, int activation, int per_row, int quantized, int64_t K, int tries);
   double spec_bench_rows(int isa, const char *op, int64_t width, int mode, int tries);
   double spec_bench_attention_f32(int isa, int64_t S, int64_t D, int64_t heads, int tries);
@@ -103,6 +104,8 @@ local function part_of_product() end
 local MEASUREMENTS = {
   gemm_u8s8 = function(f) each_product("gemm_u8s8", "int8", f) end,
   gemm_f32 = function(f) each_product("gemm_f32", "f32", f) end,
+  gemm_bf16 = function(f) each_product("gemm_bf16", "f32", f) end, -- the peak is that of fma, not that of tdpbf16ps
+  round_bf16 = function(f) each_row_operator("round_bf16", ONE, f) end,
   attention_u8s8 = function(f) each_attention("attention_u8s8", "int8", f) end,
   attention_f32 = function(f) each_attention("attention_f32", "f32", f) end,
   epilogue_s32 = function(f) each_epilogue("epilogue_s32", 1, 0, f) end,

@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local C = require("perigee.ffi").C
 local kernels = require "spec.support.kernels"
 
-local SPECS = { "attention", "attention_u8s8", "gemm_f32", "gemm_u8s8", "rows" }
+local SPECS = { "attention", "attention_u8s8", "gemm_bf16", "gemm_f32", "gemm_u8s8", "rows" }
 
 local function run_now(_, f) f() end
 local function ignore() end

@@ -45,7 +45,7 @@ describe("the CPU", function()
       [C.PGEE_AVX2] = { "avx", "avx2", "fma", "f16c" },
       [C.PGEE_AVXVNNI] = { "avx2", "avx_vnni" },
       [C.PGEE_AVX512VNNI] = { "avx2", "avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni" },
-      [C.PGEE_AMX] = { "avx512_vnni", "amx_tile", "amx_int8" },
+      [C.PGEE_AMX] = { "avx512_vnni", "amx_tile", "amx_int8", "amx_bf16" },
     }
     for isa, list in pairs(wanted) do
       local all = true
