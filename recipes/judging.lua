@@ -19,14 +19,13 @@ local function seconds(text)
 end
 
 --- The arguments of a recipe that compares models. name, description, own (the recipe's own options): see common.arguments.
--- default: a function of loading.lua that returns the model if MODEL is missing. said: the name of that model for --help.
-function judging.arguments(name, description, own, default, said)
+function judging.arguments(name, description, own)
   local args = common.arguments {
     name = name, description = description, model = "Folder of a Hugging Face checkpoint",
-    said = said or "the demo's, which `make demo` fetches",
+    said = "the demo's, which `make demo` fetches",
     options = common.join(own, common.LOADING, common.CALIBRATING, { "skip", "weights", "eval" }, common.LABELLED, { "threads" }),
   }
-  args.model = args.model or (default or loading.demo)()
+  args.model = args.model or loading.demo()
   if not args.eval then
     common.refuse(args, common.LABELLED, "without --eval, which names the labelled file that it is about")
   end
@@ -34,14 +33,14 @@ function judging.arguments(name, description, own, default, said)
 end
 
 --- The same for a recipe that quantizes once.
-function judging.quantizing(name, description, own, default, said)
+function judging.quantizing(name, description, own)
   local args = judging.arguments(name, description, common.join(own, {
     "alpha",
     { "save", { "text", argname = "file", help = "Write the quantized model to a file, an artifact", said = "it is not kept" } },
     { "seconds", seconds "How long each timing goes on, at least" },
     { "explain", { "flag", help = "Print what runs each linear" } },
     "json",
-  }), default, said)
+  }))
   if args.no_calibration then
     common.refuse(args, common.CALIBRATING, "with --no-calibration: leave out one of the two")
     if args.alpha then

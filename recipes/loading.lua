@@ -27,25 +27,6 @@ function loading.demo()
   return DEMO
 end
 
---- The folder of the demo's checkpoint rewritten as a DistilBERT, which the first call does.
-function loading.distilbert()
-  local folder = DEMO .. "-as-distilbert"
-  if not exists(folder .. "/config.json") then
-    require "as_distilbert"(loading.demo(), folder)
-  end
-  return folder
-end
-
---- The folder of multilingual-e5-small as an XLM-RoBERTa; an error if it does not exist.
-function loading.xlmr()
-  local folder = common.top .. "/build/demo/multilingual-e5-small-xlmr"
-  if not exists(folder .. "/config.json") then
-    fail("no model is named, and there is none in %s. Name the folder of a checkpoint, or run `make models` in the source tree",
-      folder)
-  end
-  return folder
-end
-
 --- Says on standard error, in one line, which keys of the model's files have no effect. It says nothing if there are none. how:
 -- how the user learns the reasons.
 function loading.note_ignored(model, how)

@@ -224,9 +224,7 @@ local MAKEFILE = api.read "Makefile"
 local function wrong_with(command)
   local recipe = command:match "luajit (recipes/[%w_]+%.lua)" or command:match "recipes/perigee"
   local called = command:match "^perigee (%l+)"
-  if called == "quantize" then
-    recipe = "recipes/bert_static.lua"
-  elseif called then
+  if called then
     recipe = "recipes/" .. called .. ".lua"
   end
   if recipe and not is_file(recipe) then
@@ -266,7 +264,7 @@ describe("A shell command of a document", function()
 
   it("of README.md answers with small models in the places of large ones", function()
     local folder = stand_ins()
-    local static = ROOT .. "/recipes/bert_static.lua"
+    local static = ROOT .. "/recipes/quantize.lua"
     local env = ("cd '%s' && PERIGEE_CACHE=. "):format(folder)
     local save = "path/to/checkpoint --calibration texts.txt --save model.safetensors"
     local said = output_of(("%sluajit %s %s"):format(env, static, save))

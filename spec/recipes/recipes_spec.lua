@@ -13,7 +13,7 @@ local function run(recipe, ...)
   for i, word in ipairs { ... } do
     words[i] = "'" .. word .. "'"
   end
-  if recipe:match "static$" or recipe:match "dynamic$" then
+  if recipe:match "static$" or recipe:match "dynamic$" or recipe == "quantize" then
     table.insert(words, "--seconds 0")
   end
   local command = ("cd / && luajit '%s/recipes/%s.lua' %s 2>&1; echo \"status $?\""):format(top, recipe, table.concat(words, " "))
@@ -83,10 +83,13 @@ describe("recipes", function()
     end
   end)
 
-  for _, recipe in ipairs { "distilbert_static", "distilbert_dynamic", "xlmr_static", "xlmr_dynamic" } do
-    it(recipe .. " does so for its architecture", function()
+  for _, case in ipairs {
+    { "distilbert", "static" }, { "distilbert", "dynamic" }, { "xlm-roberta", "static" }, { "xlm-roberta", "dynamic" },
+  } do
+    local architecture, mode = unpack(case)
+    it(("quantize does so for %s, %s"):format(architecture, mode), function()
       local folder = top .. "/" .. models.path "distilbert"
-      if recipe:match "^xlmr" then -- RoBERTa's weights under the name of its relative, with words for its vocabulary of 97
+      if architecture == "xlm-roberta" then -- RoBERTa's weights, with words for its vocabulary of 97
         local lines = { models.read(models.path "embedder" .. "/vocab.txt"):match(("([^\n]*)\n"):rep(30)) }
         for i = #lines + 1, 97 do
           lines[i] = "[unused" .. i .. "]"
@@ -97,19 +100,47 @@ describe("recipes", function()
           ["tokenizer_config.json"] = '{"tokenizer_class": "BertTokenizer"}',
         })
       end
-      local text, status = run(recipe, "--model", folder, "--samples", "8", "--json")
+      local text, status = run("quantize", "--activations", mode, "--model", folder, "--samples", "8", "--json")
       assert.are.equal(0, status, text)
       local result = cjson.decode(text)
-      assert.matches('activations = "' .. recipe:match "_(.*)$" .. '"', result.settings, 1, true)
+      assert.matches('activations = "' .. mode .. '"', result.settings, 1, true)
       assert.is_true(result.distance.sqnr > 12)
     end)
   end
+
+  it("quantize gives the bits of bert_static and bert_dynamic", function()
+    local folder = files.folder {}
+    for mode, recipe in pairs { static = "bert_static", dynamic = "bert_dynamic" } do
+      local one, other = folder .. "/one", folder .. "/other"
+      local text, status = run(recipe, embedder, "--samples", "8", "--save", one)
+      assert.are.equal(0, status, text)
+      text, status = run("quantize", embedder, "--samples", "8", "--activations", mode, "--save", other)
+      assert.are.equal(0, status, text)
+      assert.is_true(models.read(one) == models.read(other), mode)
+    end
+  end)
+
+  it("quantize refuses options of the other kind of activations", function()
+    for words, said in pairs {
+      ["--per token"] = "--per has no effect with --activations static",
+      ["--activations no"] = "--activations is the string 'no', expected one of dynamic, static",
+      ["--no-calibration"] = "--no-calibration has no effect with --activations static",
+      ["--activations dynamic --range mse"] = "--range has no effect with --activations dynamic",
+    } do
+      local text, status = run_words("quantize", words .. " " .. embedder)
+      assert.are.equal(1, status, text)
+      assert.matches(said, text, 1, true)
+    end
+    local text, status = run("quantize", embedder, "--activations", "dynamic", "--no-calibration", "--per", "sequence")
+    assert.are.equal(0, status, text)
+    assert.matches('per = "sequence"', text, 1, true)
+  end)
 
   it("rewrite a BERT as a DistilBERT, and say what they cannot", function()
     local out = files.folder {}
     local text, status = run("as_distilbert", embedder, out .. "/new")
     assert.are.equal(0, status, text)
-    text, status = run("distilbert_static", "--model", out .. "/new", "--samples", "8", "--json")
+    text, status = run("quantize", "--model", out .. "/new", "--samples", "8", "--json")
     assert.are.equal(0, status, text)
     text, status = run("as_distilbert", top .. "/" .. models.path "roberta", out .. "/other")
     assert.are.equal(1, status)
@@ -207,8 +238,8 @@ describe("recipes", function()
       ["/nowhere"] = "/nowhere", [top .. "/README.md"] = "README.md: ", ["libm.so.6"] = "libm.so.6",
     } do
       for _, recipe in ipairs {
-        "alpha", "as_distilbert", "bench", "bert_dynamic", "bert_static", "distilbert_static", "evaluate", "inspect",
-        "linear_by_hand", "pipe", "register_model", "repl", "xlmr_dynamic",
+        "alpha", "as_distilbert", "bench", "bert_dynamic", "bert_static", "evaluate", "inspect", "linear_by_hand", "pipe",
+        "quantize", "register_model", "repl",
       } do
         local text, status = run_words(recipe, "< /dev/null", "PERIGEE_LIB=" .. lib)
         assert.are.equal(1, status, text)
@@ -242,7 +273,7 @@ describe("recipes", function()
   end)
 
   it("have help", function()
-    for _, recipe in ipairs { "bert_static", "bert_dynamic", "alpha", "evaluate", "pipe", "repl", "bench" } do
+    for _, recipe in ipairs { "bert_static", "bert_dynamic", "quantize", "alpha", "evaluate", "pipe", "repl", "bench" } do
       local text, status = run_words(recipe, "--help")
       assert.are.equal(0, status)
       assert.matches("Usage: " .. recipe, text, 1, true)

@@ -91,7 +91,7 @@ describe("make install", function()
     local output = succeeds(recipe:format("bert_static", "--samples 4 --seconds 0 --model " .. embedder))
     assert.matches("statistics  4 texts", output)
     assert.matches("alpha 0.50: SQNR", succeeds(recipe:format("linear_by_hand", "")), 1, true)
-    for _, name in ipairs { "alpha", "as_distilbert", "bench", "bert_dynamic", "register_model", "repl" } do
+    for _, name in ipairs { "alpha", "as_distilbert", "bench", "bert_dynamic", "quantize", "register_model", "repl" } do
       assert.matches("Usage: " .. name, succeeds(recipe:format(name, "--help")), 1, true)
     end
     assert.are.same({ "usage: parallel.sh N INPUT OUTPUT [MODEL] [OPTION OF pipe.lua...]\n", 2 },
@@ -167,10 +167,6 @@ describe("an installed Perigee", function()
   it("says what is wrong with a command", function()
     for arguments, why in pairs {
       train = "perigee: there is no command 'train'; `perigee --help` lists the commands\n",
-      ["quantize --activations no"] = "perigee: --activations is 'no', expected static or dynamic\n",
-      ["quantize --activations static --activations=dynamic"] =
-        "perigee: --activations is given more than once, expected once\n",
-      ["quantize --activations"] = "perigee: --activations is '', expected static or dynamic\n",
     } do
       assert.are.same({ why, 2 }, { perigee(arguments) })
     end
