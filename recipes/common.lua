@@ -79,10 +79,10 @@ local READ = {
   column = function(text) return tonumber(text) or text end,
   alpha = function(text, _, name)
     local alpha = tonumber(text)
-    if text ~= "off" and not (alpha and alpha >= 0 and alpha <= 1) then
-      fail("%s is '%s', expected a number from 0 to 1, or off", name, text)
+    if text ~= "off" and text ~= "auto" and not (alpha and alpha >= 0 and alpha <= 1) then
+      fail("%s is '%s', expected a number from 0 to 1, off, or auto", name, text)
     end
-    return text ~= "off" and alpha
+    return text ~= "off" and (alpha or text)
   end,
   table = function(text, _, name)
     local chunk = loadstring("return " .. text, "=" .. name)

@@ -44,7 +44,7 @@ function judging.quantizing(name, description, own)
   if args.no_calibration then
     common.refuse(args, common.CALIBRATING, "with --no-calibration: leave out one of the two")
     if args.alpha then
-      common.fail("--alpha %g has no effect with --no-calibration: smoothing needs statistics; leave out one of the two",
+      common.fail("--alpha %s has no effect with --no-calibration: smoothing needs statistics; leave out one of the two",
         args.alpha)
     end
   end

@@ -35,7 +35,7 @@ return {
     "choice", { static = true, dynamic = true, f32 = true },
     help = "Where the scales of activations come from; f32: nothing is quantized",
   },
-  alpha = of_setting("alpha", "alpha", { help = "SmoothQuant's alpha, 0 to 1, or off" }),
+  alpha = of_setting("alpha", "alpha", { help = "SmoothQuant's alpha, 0 to 1; off; or auto: searched for each site" }),
   skip = of_setting("skip", "text", {
     list = true, help = "Linears that stay FP32: names, or patterns such as 'encoder.layer.0.*'",
   }),

@@ -198,7 +198,8 @@ describe("recipes", function()
 
   it("say of an option that is none its name, what was given and what is expected", function()
     for words, said in pairs {
-      ["--alpha=-1.5"] = "--alpha is '-1.5', expected a number from 0 to 1, or off", ["--alpha x"] = "--alpha is 'x', expected a",
+      ["--alpha=-1.5"] = "--alpha is '-1.5', expected a number from 0 to 1, off",
+      ["--alpha x"] = "--alpha is 'x', expected a",
       ["--seconds=-1.5"] = "--seconds is -1.5, expected a number from 0 to", ["--seconds x"] = "--seconds is the string 'x', ",
       ["--samples abc"] = "--samples is the string 'abc', expected an integer of at least 1",
       ["--samples 0"] = "--samples is 0, expected an integer of at least 1", ["--samples 1.5"] = "--samples is 1.5, expected an",

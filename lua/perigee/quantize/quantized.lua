@@ -15,6 +15,7 @@ local plot_site = require "perigee.quantize.plot_site"
 local quantize = require "perigee.graph.passes.quantize"
 local recipe = require "perigee.quantize.recipe"
 local save = require "perigee.artifact.save"
+local search = require "perigee.tune.search"
 local report = require "perigee.run.report"
 local Runner = require "perigee.run.runner"
 local selection = require "perigee.graph.passes.select"
@@ -103,6 +104,7 @@ end
 
 -- Puts new settings into force. If that fails, the model keeps its old state.
 local function apply(q, new, heads)
+  new = search.resolve(q, new)
   Statistics.check_needed(q.stats, new, q.stats and {} or measure.sites(q))
   local before = q.settings
   q[OWN].settings = new
@@ -202,7 +204,7 @@ local function diff(q, other)
   if type(other) ~= "table" then
     error(("diff: expected a quantized model, settings, or a table of settings, got %s"):format(pgee.describe(other)), 0)
   elseif of == q and other ~= q then
-    other = { settings = settings.is(other) and other or settings.new(other) }
+    other = { settings = search.resolve(q, settings.is(other) and other or settings.new(other)) }
     settings.check_patterns(other.settings, measure.sites(q))
   elseif table.concat(patterns.names(measure.sites(of)), " ") ~= table.concat(patterns.names(measure.sites(q)), " ") then
     error("diff: the other model has other sites", 0)

@@ -5,8 +5,9 @@
 --                dynamic
 --   per          what one activation scale covers. static: "tensor". dynamic: "token" (default) or "sequence"
 --   weights      what one weight scale covers: "row" (an output channel, default) or "tensor"
---   alpha        SmoothQuant's alpha, 0 to 1; false: no smoothing; or a table { pattern = number or false }: the longest
---                pattern that matches a site decides, and sites that no pattern matches have the default
+--   alpha        SmoothQuant's alpha, 0 to 1; false: no smoothing; "auto": the alpha at which the site's error on calibration's
+--                sample is least (tune/search.lua), which then stands here; or a table { pattern = alpha }: the longest pattern
+--                that matches a site decides, and sites that no pattern matches have the default
 --   skip         a list of patterns: these linears stay FP32 and are not smoothed
 --   attention    "int8", "f32" or "auto" (default): INT8 where calibration measured an SQNR of at least 20 dB. INT8 attention
 --                needs statistics; without them "auto" means FP32. If the linear of queries, keys and values stays FP32, its

@@ -309,7 +309,7 @@ describe("recipes/bench.lua", function()
       [embedder .. " --threads 257"] = "--threads is 257, expected an integer from 1 to 256",
       [embedder .. " --threads x"] = "--threads is the string 'x', expected an integer from 1 to 256",
       [embedder .. " --threads 200 --instances 200"] = "200 instances of 200 threads need 40000 CPUs",
-      [embedder .. " --alpha 1.5"] = "--alpha is '1.5', expected a number from 0 to 1, or off",
+      [embedder .. " --alpha 1.5"] = "--alpha is '1.5', expected a number from 0 to 1, off, or auto",
       [embedder .. " --alpha 0.5 --activations f32"] = "--alpha has no effect with --activations f32: it is for INT8",
       [embedder .. " --pages huge --activations f32"] = "--pages has no effect with --activations",
       [embedder .. " --lengths /nowhere"] = "cannot open '/nowhere': No such file or directory",

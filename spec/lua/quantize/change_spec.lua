@@ -143,7 +143,7 @@ describe("a site's own settings", function()
     for _, case in ipairs {
       { { "encoder.layer.1.output.dens", { alpha = 0.5 } }, '"encoder.layer.1.output.dens" matches no linear (did you mean "' ..
         DENSE .. '"?)' },
-      { { DENSE, { alpha = 2 } }, "alpha is 2, expected a number from 0 to 1, or false for no smoothing" },
+      { { DENSE, { alpha = 2 } }, 'alpha is 2, expected a number from 0 to 1, false for no smoothing, or "auto"' },
       { { DENSE, { aplha = 2 } }, 'a site has no "aplha" of its own (did you mean "alpha"?)' },
       { { DENSE, { attention = "f32" } }, 'a site has no "attention" of its own' },
       { { DENSE, { per = "token" } }, 'per is "token" at ' .. DENSE .. ', expected "tensor", since its activations are static' },

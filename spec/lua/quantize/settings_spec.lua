@@ -85,7 +85,7 @@ describe("settings", function()
       assert.are.equal(alpha, settings.new({ alpha = alpha }).alpha)
     end
     for _, alpha in ipairs { -0.1, 1.0001, 0 / 0, 1 / 0, "0.5", true } do
-      assert.matches("alpha is .*, expected a number from 0 to 1, or false", refused { alpha = alpha })
+      assert.matches("alpha is .*, expected a number from 0 to 1, false", refused { alpha = alpha })
     end
     assert.matches('alpha%["x"%] is 2, expected a number from 0 to 1', refused { alpha = { x = 2 } })
     assert.matches("a key of alpha is 1, expected the name of a linear", refused { alpha = { 0.5 } })
@@ -179,7 +179,7 @@ describe("settings", function()
     local u = settings.with(settings.new {}, { activations = "dynamic" })
     assert.are.same({ true, settings.ALPHA.dynamic }, { u.symmetric, u.alpha })
     assert.has_error(function() settings.with(s, { alpha = 7 }) end,
-      "settings: alpha is 7, expected a number from 0 to 1, or false for no smoothing")
+      'settings: alpha is 7, expected a number from 0 to 1, false for no smoothing, or "auto"')
   end)
 
   it("do not share tables with what they were made from", function()

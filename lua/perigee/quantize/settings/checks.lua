@@ -39,14 +39,14 @@ function checks.choice(allowed)
   end
 end
 
---- An alpha: a number from 0 to 1, or false.
+--- An alpha: a number from 0 to 1, false, or "auto".
 function checks.alpha(name, value)
-  if value == false then
-    return false
+  if value == false or value == "auto" then
+    return value
   elseif type(value) == "number" and value >= 0 and value <= 1 then
     return value + 0 -- -0 becomes 0
   end
-  checks.refuse(name, value, "a number from 0 to 1, or false for no smoothing")
+  checks.refuse(name, value, 'a number from 0 to 1, false for no smoothing, or "auto"')
 end
 
 --- An alpha, or a table of pattern = alpha.

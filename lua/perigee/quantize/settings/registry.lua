@@ -55,7 +55,7 @@ local LIST = {
   {
     -- The default alphas lose least over the checkpoints that they were measured on (spec/bench/ALPHA.md has the table).
     name = "alpha", check = checks.alphas, site = checks.alpha, default_of = { static = 0.75, dynamic = 0.6 },
-    text = "SmoothQuant's alpha, a number from 0 to 1; false: no smoothing; or a table of pattern = alpha",
+    text = "SmoothQuant's alpha, a number from 0 to 1; false: no smoothing; auto: searched; or a table of pattern = alpha",
     affects = { factors = true, quantizer = true, weights = true, sqnr = true },
   },
   {
