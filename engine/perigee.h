@@ -86,10 +86,12 @@ int pgee_isa_set(int isa);
 /* The model name of the CPU, as the operating system gives it. */
 const char *pgee_cpu_name(void);
 
-enum { PGEE_PEAK_INT8 = 0, PGEE_PEAK_F32 = 1, PGEE_PEAK_READ = 2 };
+enum { PGEE_PEAK_INT8 = 0, PGEE_PEAK_F32 = 1, PGEE_PEAK_READ = 2, PGEE_PEAK_BF16 = 3, PGEE_PEAK_L2 = 4, PGEE_PEAK_L3 = 5 };
 /* Measures the peak speed of all threads in force together; the best of `tries` measurements. For benchmarks. PGEE_PEAK_INT8,
- * PGEE_PEAK_F32: operations per second of the multiply instruction (u8 x s8, or FP32) of the ISA in force, on registers only; a
- * multiply-add is two operations; 0 for ref and amx-model. PGEE_PEAK_READ: bytes per second read from memory. */
+ * PGEE_PEAK_F32, PGEE_PEAK_BF16: operations per second of the multiply instruction (u8 x s8, FP32, or BF16) of the ISA in force, on
+ * registers only; a multiply-add is two operations; 0 if the ISA or the CPU has no such instruction. PGEE_PEAK_READ, PGEE_PEAK_L2,
+ * PGEE_PEAK_L3: bytes per second read from memory, from the second-level cache and from the third-level cache; 0 if the size of the
+ * cache is not known, or if a thread's part of the third-level cache is no larger than a second-level cache. */
 int pgee_cpu_peak(int what, int tries, double *per_second);
 
 /* ---- Threads ------------------------------------------------------------------------------------------------------ */

@@ -55,6 +55,30 @@ describe("the peak", function()
     assert.is_true(read > 1e8 and read < 1e13, tostring(read))
   end)
 
+  it("of BF16 is there where the CPU has instructions for it", function()
+    each_isa(function(isa)
+      local bf16 = peak(C.PGEE_PEAK_BF16)
+      if isa == C.PGEE_AMX then
+        assert.is_true(bf16 > 2 * peak(C.PGEE_PEAK_F32))
+      elseif isa ~= C.PGEE_AVX512VNNI then
+        assert.are.equal(0, bf16)
+      elseif bf16 > 0 then
+        local ratio = bf16 / peak(C.PGEE_PEAK_F32) -- some CPUs divide vdpbf16ps into steps: 0.45 on Emerald Rapids
+        assert.is_true(ratio > 0.1 and ratio < 10, ("%.2f times"):format(ratio))
+      end
+    end)
+  end)
+
+  it("of the caches is above a gigabyte a second where their sizes are known, and their memory is given back", function()
+    each_isa(function()
+      for _, what in ipairs { C.PGEE_PEAK_L2, C.PGEE_PEAK_L3 } do
+        local bytes
+        assert.are.equal(0, (live.during(function() bytes = peak(what, 5) end)))
+        assert.is_true(bytes == 0 or bytes > 1e9 and bytes < 1e14, tostring(bytes))
+      end
+    end)
+  end)
+
   it("is of all threads together", function()
     local before = ffi.new "int[1]"
     check(C.pgee_threads(before))
@@ -67,8 +91,8 @@ describe("the peak", function()
 
   it("has errors for an unknown peak and for 0 tries", function()
     rate[0] = -7
-    assert.has_error(function() peak(3) end, "what is 3, expected PGEE_PEAK_INT8, PGEE_PEAK_F32 or PGEE_PEAK_READ")
-    assert.has_error(function() peak(-1) end, "what is -1, expected PGEE_PEAK_INT8, PGEE_PEAK_F32 or PGEE_PEAK_READ")
+    assert.has_error(function() peak(6) end, "what is 6, expected one of the PGEE_PEAK constants, 0 to 5")
+    assert.has_error(function() peak(-1) end, "what is -1, expected one of the PGEE_PEAK constants, 0 to 5")
     assert.has_error(function() peak(0, 0) end, "tries is 0, expected 1 or more")
     assert.are.equal(-7, rate[0])
   end)

@@ -66,7 +66,8 @@ describe("a described machine", function()
 
   it("has a name or is a file", function()
     assert.has_error(function() machine.load "sapphire" end,
-      "the machine is the string 'sapphire', expected this, icelake-8380, granite-rapids-6980p, or a file whose name ends in .lua")
+      "the machine is the string 'sapphire', expected this, icelake-8380, granite-rapids-6980p, "
+      .. "or a file whose name ends in .lua")
     assert.has_error(function() machine.load "none/such.lua" end)
   end)
 
