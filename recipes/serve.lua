@@ -13,6 +13,7 @@ local find = require "perigee.find"
 local json = require "perigee.base.json"
 local loading = require "loading"
 local pgee = require "perigee.ffi"
+local process = require "perigee.os.process"
 local system = require "perigee.os"
 local fail = common.fail
 
@@ -66,14 +67,14 @@ end
 
 -- The folder for nginx's files, which no other user can read or write.
 local function run_folder(args)
-  local path = args.run or ("%s/perigee-serve-%d-%d"):format(os.getenv "XDG_RUNTIME_DIR" or "/tmp", system.user(), args.port)
+  local path = args.run or ("%s/perigee-serve-%d-%d"):format(os.getenv "XDG_RUNTIME_DIR" or "/tmp", process.user(), args.port)
   system.make_private_folder(path)
   local found = system.stat(path)
   if not found or found.kind ~= "a directory" then
     fail("the run folder '%s' cannot be made; --run names another", path)
-  elseif found.owner ~= system.user() or found.mode % 64 ~= 0 then
+  elseif found.owner ~= process.user() or found.mode % 64 ~= 0 then
     fail("the run folder '%s' belongs to user %d and has mode %o, expected user %d and mode 700", path, found.owner, found.mode,
-      system.user())
+      process.user())
   end
   return find.absolute(path)
 end
@@ -128,7 +129,7 @@ end
 local function find_nginx()
   if common.exists(UNPACKED .. "/usr/sbin/nginx") then
     local root = find.absolute(UNPACKED) .. "/usr/"
-    system.set_environment("LD_LIBRARY_PATH", root .. "lib/x86_64-linux-gnu")
+    process.set_environment("LD_LIBRARY_PATH", root .. "lib/x86_64-linux-gnu")
     return { program = root .. "sbin/nginx", modules = load_modules(root .. "lib/nginx/modules"), lua = root .. "share/lua/5.1" }
   end
   for _, program in ipairs { "openresty", "nginx" } do
@@ -149,7 +150,7 @@ end
 
 -- A mask of CPUs for each worker, so that its engine has cores of its own.
 local function affinity(workers, threads)
-  local own = system.affinity()
+  local own = process.affinity()
   if workers * threads > #own then
     return "# more threads than processors: workers share them"
   end
@@ -177,9 +178,9 @@ local PASSED = { "PERIGEE_LIB", "PERIGEE_ISA", "PERIGEE_ONEDNN", "PERIGEE_CACHE"
 
 local function configuration(args, run, nginx)
   local lua = find.folder
-  local workers = args.workers or math.max(1, math.floor(#system.affinity() / args.threads))
+  local workers = args.workers or math.max(1, math.floor(#process.affinity() / args.threads))
   local values = {
-    user = system.user() == 0 and ("user %s;"):format(args.user or "root") or "",
+    user = process.user() == 0 and ("user %s;"):format(args.user or "root") or "",
     load_modules = nginx.modules, workers = workers, affinity = affinity(workers, args.threads), run = run,
     env = "env " .. table.concat(PASSED, ";\nenv ") .. ";", seconds = args.timeout, connections = args.max_connections,
     files = open_files(args.max_connections + 512), log_level = "notice", host = args.host, port = args.port,
@@ -205,7 +206,7 @@ end
 
 common.main(function()
   local args = arguments()
-  if args.user and system.user() ~= 0 then
+  if args.user and process.user() ~= 0 then
     fail "--user has no effect unless root starts the server"
   end
   local nginx = find_nginx()
@@ -219,8 +220,8 @@ common.main(function()
   }
   write(run .. "/serve.json", json.canonical(config))
   write(run .. "/nginx.conf", configuration(args, run, nginx))
-  system.set_environment("PERIGEE_LIB", pgee.path)
-  system.set_environment("PERIGEE_THREADS", tostring(args.threads))
+  process.set_environment("PERIGEE_LIB", pgee.path)
+  process.set_environment("PERIGEE_THREADS", tostring(args.threads))
   for _, model in ipairs(config.models) do
     io.stderr:write(("%s: %s, %s, %d tokens, %s\n"):format(model.name, model.task, model.type, model.limit, model.path))
   end
@@ -229,5 +230,5 @@ common.main(function()
   if args.check then
     words[#words + 1] = "-t"
   end
-  system.become(words)
+  process.become(words)
 end)

@@ -3,7 +3,7 @@
 -- An ISA is a number, C.PGEE_REF to C.PGEE_ISAS - 1. The ISA in force is the one whose kernels run.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
-local system = require "perigee.os"
+local process = require "perigee.os.process"
 local C, check, error = pgee.C, pgee.check, pgee.error
 
 local cpu = {}
@@ -90,10 +90,10 @@ function cpu.set_threads(n)
 end
 
 --- The numbers of the CPUs that this process may run on, ascending.
-cpu.affinity = system.affinity
+cpu.affinity = process.affinity
 
 --- From now on this thread, and the threads that it starts, run on these CPUs only.
-cpu.pin = system.pin
+cpu.pin = process.pin
 
 ---- Peaks -------------------------------------------------------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 --- The C library: finds it, declares it, turns its failures into Lua errors and its handles into objects.
 --
--- The declarations are the text of perigee.h that the library itself carries, so the two cannot drift apart. perigee.os declares
--- the functions of the C library, and repl/readline.lua those of GNU readline. No other module declares C functions.
+-- The declarations are the text of perigee.h that the library itself carries, so the two cannot drift apart. perigee.os and
+-- perigee.os.process declare functions of the C library, find.lua two that it needs before, and repl/readline.lua those of GNU
+-- readline. No other module declares C functions.
 local ffi = require "ffi"
 local find = require "perigee.find"
 

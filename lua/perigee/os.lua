@@ -1,8 +1,7 @@
---- The operating system: file descriptors, signals, terminals, files and processes.
+--- The operating system: file descriptors, signals, terminals and files. Calls about processes are in os/process.lua.
 --
--- This is the only module that declares functions of the C library. A function here that may wait does so in slices of time, and
--- between two slices it looks whether an interrupt was asked for.
-local bit = require "bit"
+-- These two modules declare the functions of the C library that the others call. A function here that may wait does so in slices
+-- of time, and between two slices it looks whether an interrupt was asked for.
 local ffi = require "ffi"
 local find = require "perigee.find"
 local pgee = require "perigee.ffi"
@@ -33,18 +32,6 @@ ffi.cdef [[
 
   void (*signal(int number, void (*handler)(int)))(int);
   void (*sysv_signal(int number, void (*handler)(int)))(int);
-
-  int getpid(void);
-  unsigned getuid(void);
-  int execvp(const char *file, char *const *arguments);
-  int setenv(const char *name, const char *value, int overwrite);
-  int kill(int pid, int signal);
-  int fork(void);
-  int pipe(int fds[2]);
-  int waitpid(int pid, int *status, int options);
-  void _exit(int status);
-  int sched_getaffinity(int pid, size_t size, void *mask);
-  int sched_setaffinity(int pid, size_t size, const void *mask);
 
   void *malloc(size_t bytes);
   void free(void *pointer);
@@ -213,6 +200,10 @@ function system.open(path)
   return fd
 end
 
+function system.close(fd)
+  S.close(fd)
+end
+
 --- The size of a file in bytes; nil for something without a size, such as a pipe.
 function system.size(fd)
   local here = S.lseek(fd, 0, 1)
@@ -271,93 +262,6 @@ end
 --- The path at which a file written to `path` will be: if `path` is a link, the target of the link.
 function system.target(path)
   return S.readlink(path, ffi.new "char[1]", 1) > 0 and find.absolute(path) or path
-end
-
----- Processes ---------------------------------------------------------------------------------------------------------
-
-local function failed(what)
-  error(("%s failed: %s"):format(what, system.reason()), 0)
-end
-
-local MASK = 1024 -- bytes: 8192 CPUs
-
---- The numbers of the CPUs that this process may run on, ascending.
-function system.affinity()
-  local mask, list = ffi.new("uint8_t[?]", MASK), {}
-  if S.sched_getaffinity(0, MASK, mask) < 0 then
-    failed "sched_getaffinity"
-  end
-  for cpu = 0, MASK * 8 - 1 do
-    if bit.band(mask[cpu / 8], bit.lshift(1, cpu % 8)) ~= 0 then
-      list[#list + 1] = cpu
-    end
-  end
-  return list
-end
-
---- From now on this thread, and the threads that it starts, run on these CPUs only.
-function system.pin(cpus)
-  local mask = ffi.new("uint8_t[?]", MASK)
-  for _, cpu in ipairs(cpus) do
-    mask[cpu / 8] = bit.bor(mask[cpu / 8], bit.lshift(1, cpu % 8))
-  end
-  if S.sched_setaffinity(0, MASK, mask) < 0 then
-    failed "sched_setaffinity"
-  end
-end
-
---- A pipe: the descriptor to read from, and the one to write to.
-function system.pipe()
-  local fds = ffi.new "int[2]"
-  if S.pipe(fds) < 0 then
-    failed "pipe"
-  end
-  return fds[0], fds[1]
-end
-
---- Starts a child process, a copy of this one. Returns 0 in the child, and the child's id in the parent.
-function system.fork()
-  local pid = S.fork()
-  if pid < 0 then
-    failed "fork"
-  end
-  return pid
-end
-
---- Waits until a child process has ended.
-function system.wait(pid)
-  S.waitpid(pid, nil, 0)
-end
-
---- The number of the user that this process runs as.
-function system.user()
-  return tonumber(S.getuid())
-end
-
---- Sets a variable of the environment, for this process and the programs that it starts.
-function system.set_environment(name, value)
-  S.setenv(name, value, 1)
-end
-
---- Replaces this process by a program. words: the program and its arguments. If it returns, that failed, which is an error.
-function system.become(words)
-  local list, kept = ffi.new("char *[?]", #words + 1), {}
-  for i, word in ipairs(words) do
-    kept[i] = ffi.new("char[?]", #word + 1, word)
-    list[i - 1] = kept[i]
-  end
-  io.stdout:flush()
-  S.execvp(words[1], list)
-  error(("cannot start '%s': %s"):format(words[1], system.reason()), 0)
-end
-
---- Ends this process at once: buffers of the io library are not written, and finalizers do not run.
-function system.exit(code)
-  S._exit(code)
-end
-
-function system.close(fd)
-  S.close(fd)
 end
 
 return system

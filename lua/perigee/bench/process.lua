@@ -2,6 +2,7 @@
 --
 -- A child shares the memory of its parent until one of the two writes to it: quantize first, then fork.
 local ffi = require "ffi"
+local processes = require "perigee.os.process"
 local system = require "perigee.os"
 local S = ffi.C
 
@@ -43,12 +44,12 @@ local function live(i, f, to_parent, go)
     receive(go, 1) -- returns when the parent closes its end
   end)
   send(to_parent, (ready and "" or "R") .. (ok and "=" or "!") .. tostring(result))
-  system.exit(0)
+  processes.exit(0)
 end
 
 local function start(i, f, go, go_end)
-  local from_child, to_parent = system.pipe()
-  local pid = system.fork()
+  local from_child, to_parent = processes.pipe()
+  local pid = processes.fork()
   if pid == 0 then
     system.close(from_child)
     system.close(go_end)
@@ -63,7 +64,7 @@ end
 function process.together(count, f)
   io.stdout:flush()
   io.stderr:flush()
-  local go, go_end = system.pipe()
+  local go, go_end = processes.pipe()
   local children, results, failure = {}, {}, nil
   for i = 1, count do
     children[i] = start(i, f, go, go_end)
@@ -76,7 +77,7 @@ function process.together(count, f)
   for i, child in ipairs(children) do
     local text = receive(child.fd, math.huge)
     system.close(child.fd)
-    system.wait(child.pid)
+    processes.wait(child.pid)
     results[i] = text:sub(2)
     if text:sub(1, 1) ~= "=" then
       failure = failure or ("process %d: %s"):format(i, text == "" and "ended early" or results[i])

@@ -121,13 +121,6 @@ end
 
 local HISTORY = 100 -- settings to go back to
 
-local function remember(q, before)
-  table.insert(q.history, before)
-  if #q.history > HISTORY then
-    table.remove(q.history, 1)
-  end
-end
-
 -- New settings in force, made by make(settings, ...); returns what changed.
 local function put(q, make, ...)
   local before, began = q.settings, pgee.C.pgee_seconds()
@@ -141,7 +134,10 @@ function change(q, ...)
   local before = q.settings
   local record = put(q, ...)
   if tostring(q.settings) ~= tostring(before) then
-    remember(q, before)
+    table.insert(q.history, before)
+    if #q.history > HISTORY then
+      table.remove(q.history, 1)
+    end
   end
   return record
 end

@@ -193,12 +193,10 @@ local function check_integers(list, what, limit, where)
   end
 end
 
+local IDS = { ids = true, types = true }
+
 function add.ids(batch, input, where)
-  for key in pairs(input) do
-    if key ~= "ids" and key ~= "types" then
-      fail(where, "unknown key %q; expected ids and types", tostring(key))
-    end
-  end
+  check_keys(input, IDS, where)
   local model, ids, types = batch.model, input.ids, input.types
   for name, list in pairs(input) do
     if type(list) ~= "table" and not tensor.is(list) then
@@ -242,11 +240,8 @@ local function form_alone(input)
 end
 
 local function form_of(input)
-  local form = form_alone(input)
-  if not form and type(input) == "table" and #input == 2 and type(input[1]) == "string" and type(input[2]) == "string" then
-    return "pair"
-  end
-  return form
+  local pair = type(input) == "table" and #input == 2 and type(input[1]) == "string" and type(input[2]) == "string"
+  return form_alone(input) or pair and "pair" or nil
 end
 
 local ALL = { "text", "pair", "ids", "question", "words" }
