@@ -54,7 +54,7 @@ MAKE_ALL = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j$(
 QUIET  := $(if $(V),,@)
 
 .PHONY: lib speclib deps demo models test slow specs lint format exact hard hard-gc hard-clang hard-run tsan tsan-run debian13 install uninstall clean help FORCE
-.PHONY: serve-clients portable differential differential-files model-amx bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills fuzz embed embed-host spark bench-amx
+.PHONY: load serve-clients portable differential differential-files model-amx bench-open bench-tokenizers bench-kernels bench-peers bench-mixed bench-cliffs bench-heads quality figures bench-pipe kills fuzz embed embed-host spark bench-amx
 .DELETE_ON_ERROR:
 
 ## make                  the library, build/libperigee.so
@@ -339,6 +339,12 @@ $(BUILD)/embed/host: recipes/embed/host.c $(LIB)
 	@echo "  LINK $@"
 	$(QUIET)$(CC) -std=c11 -D_GNU_SOURCE $(OPT) -g -pthread $(WARN) $(CFLAGS) -isystem /usr/include/luajit-2.1 -Iengine $< -o $@ \
 	  -L$(BUILD) -lperigee -lluajit-5.1 -lm -Wl,-rpath,'$$ORIGIN'
+
+## make load             recipes/serve.lua under wrk, 64 connections for LOAD_SECONDS=60 seconds, beside the engine alone
+LOAD_SECONDS := 60
+load: $(LIB)
+	@sh .ci/deps serve model
+	PERIGEE_LIB="$(abspath $(LIB))" $(LUAJIT) spec/bench/serve.lua build/demo/all-MiniLM-L6-v2 recipes/data/calibration.txt $(LOAD_SECONDS)
 
 ## make serve-clients    recipes/serve.lua asked by clients from PyPI: openai, huggingface_hub, langchain, llama-index, haystack, cohere
 serve-clients: $(LIB) build/clients/installed
