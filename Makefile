@@ -349,9 +349,9 @@ load: $(LIB)
 ## make serve-clients    recipes/serve.lua asked by clients from PyPI: openai, huggingface_hub, langchain, llama-index, haystack, cohere
 serve-clients: $(LIB) build/clients/installed
 	@sh .ci/deps serve
-	PERIGEE_LIB="$(abspath $(LIB))" $(LUAJIT) spec/support/serve_clients.lua build/clients/bin/python
+	PERIGEE_LIB="$(abspath $(LIB))" $(LUAJIT) spec/recipes/clients.lua build/clients/bin/python
 
-build/clients/installed: spec/support/clients.txt
+build/clients/installed: spec/recipes/clients.txt
 	python3 -m venv build/clients
 	build/clients/bin/pip install --quiet --requirement $<
 	@touch $@

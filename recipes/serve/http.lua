@@ -167,7 +167,7 @@ function Context:answer(job)
     self.tokens = self.tokens + (result.tokens or 0)
   end
   self.waited = self.waited + ((job.began or job.came or 0) - (job.came or 0))
-  self.ran = self.ran + (job.seconds or 0)
+  self.ran, self.cut = self.ran + (job.seconds or 0), self.cut + (job.tokenizing or 0)
   return answers
 end
 
@@ -184,15 +184,16 @@ local function set_timing(context)
   local total = ngx.now() - context.began
   local headers = {
     ["x-compute-type"] = "cpu", ["x-compute-tokens"] = context.tokens, ["x-total-time"] = total * 1000,
-    ["x-queue-time"] = context.waited * 1000, ["x-inference-time"] = context.ran * 1000, ["x-compute-time"] = total * 1000,
-    ["x-compute-characters"] = context.characters,
+    ["x-queue-time"] = context.waited * 1000, ["x-inference-time"] = (context.ran - context.cut) * 1000, ["x-compute-time"] = total * 1000,
+    ["x-tokenization-time"] = context.cut * 1000, ["x-compute-characters"] = context.characters,
   }
   for name, value in pairs(headers) do
     ngx.header[name] = type(value) == "number" and ("%.0f"):format(value) or value
   end
   metrics.observe("te_request_duration", total)
   metrics.observe("te_request_queue_duration", context.waited)
-  metrics.observe("te_request_inference_duration", context.ran)
+  metrics.observe("te_request_inference_duration", context.ran - context.cut)
+  metrics.observe("te_request_tokenization_duration", context.cut)
   metrics.observe("te_request_input_length", context.tokens)
 end
 
@@ -234,7 +235,7 @@ function http.handle()
   end
   local label = ('path="%s"'):format(route.path)
   metrics.count("te_request_count", label)
-  local context = setmetatable({ began = ngx.now(), named = named, tokens = 0, waited = 0, ran = 0 }, Context)
+  local context = setmetatable({ began = ngx.now(), named = named, tokens = 0, waited = 0, ran = 0, cut = 0 }, Context)
   local ok, why = xpcall(run, function(e)
     local trace = type(e) ~= "table" and debug.traceback(tostring(e), 2) or nil
     return trace and { kind = "Backend", message = "the server failed", trace = trace } or e

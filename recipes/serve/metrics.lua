@@ -11,6 +11,7 @@ local COUNTS = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 
 local HISTOGRAMS = {
   te_request_duration = { SECONDS, "Seconds of a request, from its body on" },
   te_request_queue_duration = { SECONDS, "Seconds that a request waited for the engine" },
+  te_request_tokenization_duration = { SECONDS, "Seconds that the batches of a request spent on tokenizing" },
   te_request_inference_duration = { SECONDS, "Seconds of the batches that a request was in" },
   te_request_input_length = { COUNTS, "Tokens of a request's inputs" },
   te_batch_next_size = { COUNTS, "Inputs of a batch" },

@@ -62,14 +62,16 @@ local function compose()
   return groups
 end
 
-local function deliver(groups, answers, seconds)
+local function deliver(groups, answers, seconds, tokenizing)
   local tokens, inputs, timed = 0, 0, {}
   for g, group in ipairs(groups) do
     for i, owner in ipairs(group.owners) do
       local job, result = owner.job, answers[g][i]
       job.answers[owner.at] = result
-      job.left, job.seconds = job.left - 1, job.seconds + (timed[job] and 0 or seconds)
-      timed[job] = true
+      job.left = job.left - 1
+      if not timed[job] then
+        timed[job], job.seconds, job.tokenizing = true, job.seconds + seconds, job.tokenizing + tokenizing
+      end
       tokens, inputs = tokens + (result.tokens or 0), inputs + 1
       if job.left == 0 then
         job.done:post()
@@ -104,12 +106,12 @@ local function run_all()
     local groups = compose()
     metrics.queue(#waiting)
     if #groups > 0 then
-      local ok, answers, seconds = ngx.run_worker_thread("engine", "serve.engine", "run", plain(groups))
+      local ok, answers, seconds, tokenizing = ngx.run_worker_thread("engine", "serve.engine", "run", plain(groups))
       if not ok then
         ngx.log(ngx.ERR, "engine: ", tostring(answers))
         answers = failed(groups, "the engine failed: " .. tostring(answers))
       end
-      deliver(groups, answers, tonumber(seconds) or 0)
+      deliver(groups, answers, tonumber(seconds) or 0, tonumber(tokenizing) or 0)
     end
   end
 end
@@ -131,7 +133,8 @@ function queue.answer(job)
     return {}
   end
   job.key = table.concat({ job.model.path, job.task, job.format or "", config.text_of(job.options) }, "\0")
-  job.next, job.left, job.answers, job.seconds, job.done = 1, #job.items, {}, 0, semaphore.new(0)
+  job.next, job.left, job.answers, job.done = 1, #job.items, {}, semaphore.new(0)
+  job.seconds, job.tokenizing = 0, 0
   job.came = ngx.now()
   waiting[#waiting + 1] = job
   metrics.queue(#waiting)

@@ -15,7 +15,7 @@ for i, name in ipairs { "sentence", "cross" } do
   arguments[i] = name .. "=" .. paths[i]
 end
 local s = server.start(arguments, "--workers 2")
-local status = os.execute(("%s spec/support/clients.py http://127.0.0.1:%d sentence cross"):format(arg[1], s.port))
+local status = os.execute(("%s spec/recipes/clients.py http://127.0.0.1:%d sentence cross"):format(arg[1], s.port))
 s:stop()
 for _, path in ipairs(paths) do
   os.remove(path)
