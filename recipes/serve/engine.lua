@@ -164,8 +164,8 @@ function engine.open(paths)
 end
 
 --- Answers a batch. groups: a list of { path = of the model, task =, options =, format = "json", "base64" or "bytes", items = a
--- list of inputs }. Returns for each group the list of { value =, tokens =, dropped = } or { error = }; the seconds it took; those of
--- them that were spent on tokenizing.
+-- list of inputs }. Returns for each group the list of { value =, tokens =, dropped = } or { error = }; the seconds it took; and
+-- those of them that were spent on tokenizing.
 function engine.run(groups)
   local began, answers = pgee.C.pgee_seconds(), {}
   tokenizing = 0

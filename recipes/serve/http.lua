@@ -184,7 +184,8 @@ local function set_timing(context)
   local total = ngx.now() - context.began
   local headers = {
     ["x-compute-type"] = "cpu", ["x-compute-tokens"] = context.tokens, ["x-total-time"] = total * 1000,
-    ["x-queue-time"] = context.waited * 1000, ["x-inference-time"] = (context.ran - context.cut) * 1000, ["x-compute-time"] = total * 1000,
+    ["x-queue-time"] = context.waited * 1000, ["x-inference-time"] = (context.ran - context.cut) * 1000,
+    ["x-compute-time"] = total * 1000,
     ["x-tokenization-time"] = context.cut * 1000, ["x-compute-characters"] = context.characters,
   }
   for name, value in pairs(headers) do

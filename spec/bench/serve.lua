@@ -38,8 +38,16 @@ for text in perigee.lines(texts) do
     lengths[#lengths + 1] = #tokenizer:encode(text, nil, { max_tokens = 256 }).ids
   end
 end
-local script = write(("local bodies = { %s }\nlocal i = 0\nrequest = function()\n  i = i %% #bodies + 1\n  return wrk.format('POST', "
-  .. "'/embed', { ['content-type'] = 'application/json' }, bodies[i])\nend\n"):format(table.concat(bodies, ",\n")))
+-- What wrk runs.
+local SCRIPT = [[
+local bodies = { %s }
+local i = 0
+request = function()
+  i = i %% #bodies + 1
+  return wrk.format("POST", "/embed", { ["content-type"] = "application/json" }, bodies[i])
+end
+]]
+local script = write(SCRIPT:format(table.concat(bodies, ",\n")))
 local lengths_file = write(table.concat(lengths, "\n") .. "\n")
 
 ---- The runs ------------------------------------------------------------------------------------------------------------
@@ -50,8 +58,8 @@ local path = os.tmpname()
 model:quantize({ stats = stats }):save(path)
 
 local function engine_alone()
-  local command = "PERIGEE_LIB=$PWD/build/libperigee.so luajit recipes/bench.lua %s --lengths %s --batch 32 --threads 1 --instances %d "
-    .. "--seconds %d --json 2> /dev/null"
+  local command = "PERIGEE_LIB=$PWD/build/libperigee.so luajit recipes/bench.lua %s --lengths %s --batch 32 --threads 1 "
+    .. "--instances %d --seconds %d --json 2> /dev/null"
   return json.decode(shell(command:format(checkpoint, lengths_file, workers, math.min(seconds, 10))))
 end
 
