@@ -479,8 +479,10 @@ typedef struct pgee_packed pgee_packed;
 int pgee_packed_s8(pgee_packed **out, const pgee_tensor *const *weights, int count, const pgee_tensor *s, int per);
 /* The same without quantizing: packed as F32. */
 int pgee_packed_f32(pgee_packed **out, const pgee_tensor *const *weights, int count);
+/* The same, each value rounded to the nearest BF16, ties to even. Values from 2^128 - 2^119 up become infinity. */
+int pgee_packed_bf16(pgee_packed **out, const pgee_tensor *const *weights, int count);
 /* A packed weight [N][K] over tensors that hold the results of pgee_packed_read; they are held, not copied. `bytes` is a vector
- * aligned to 64 bytes: S8 with scales and sums, or F32 with scales and sums NULL. PGEE_ARGUMENT for a sum that is impossible
+ * aligned to 64 bytes: S8 with scales and sums, or F32 or BF16 with scales and sums NULL. PGEE_ARGUMENT for a sum that is impossible
  * for K values. `bytes` may also be a weight [N][K] that is not packed, of type F32, F16 or BF16, for example a table of
  * embeddings that is used elsewhere too: a linear then packs its panels during each run. */
 int pgee_packed_over(pgee_packed **out, int64_t N, int64_t K, const pgee_tensor *bytes, const pgee_tensor *scales,
@@ -491,15 +493,15 @@ void pgee_packed_free(pgee_packed *p);
 int64_t pgee_packed_K(const pgee_packed *p);
 /* Out-features. */
 int64_t pgee_packed_N(const pgee_packed *p);
-/* PGEE_S8 or PGEE_F32. */
+/* PGEE_S8, PGEE_BF16 or PGEE_F32. */
 int pgee_packed_dtype(const pgee_packed *p);
 /* Bytes of the packed weight with its scales, sums and zeros; a table that is not packed is not counted. */
 int64_t pgee_packed_bytes(const pgee_packed *p);
 /* Views of the parts of a packed weight. scales: F32 [N], s8 only. sums: S32 [N], the sums over k, s8 only. bytes: a vector; S8
- * in the order [N/64][K/64][16][64][4], with N and K rounded up to 64, or F32 in the order [N/64][K][64], with K rounded up to
- * 16. Each of the three pointers may be NULL. */
+ * in the order [N/64][K/64][16][64][4], with N and K rounded up to 64; BF16 in the order [N/64][K/32][16][64][2], with N rounded
+ * up to 64 and K to 32; or F32 in the order [N/64][K][64], with K rounded up to 16. Each of the three pointers may be NULL. */
 int pgee_packed_read(const pgee_packed *p, pgee_tensor **scales, pgee_tensor **sums, pgee_tensor **bytes);
-/* A row-major copy of the weight: S8 [N][K] or F32 [N][K]. */
+/* A row-major copy of the weight [N][K], of its type. */
 int pgee_packed_unpack(pgee_tensor **out, const pgee_packed *p);
 /* The `scale` of a linear whose input has the one scale x_scale > 0: x_scale * scales[n], F32 [N]. For s8 weights. */
 int pgee_packed_multiplier(pgee_tensor **out, const pgee_packed *p, float x_scale);
@@ -569,14 +571,15 @@ enum { PGEE_GELU_ROUNDED = 7, PGEE_GELU_TANH_ROUNDED = 8 };
  * pgee_onednn_check refuses the weight, or for F32 weights if there is no oneDNN. */
 enum { PGEE_NATIVE = 0, PGEE_ONEDNN = 1 };
 
-/* PGEE_LINEAR: y = activation(x W^T + bias) + residual. F32 weights need F32 x. S8 weights need U8 x: with acc = sum over k of
+/* PGEE_LINEAR: y = activation(x W^T + bias) + residual. F32 and BF16 weights need F32 x; with BF16 weights, x is rounded to BF16,
+ * too, and the sums are FP32 (ARITHMETIC.md), by PGEE_NATIVE only. S8 weights need U8 x: with acc = sum over k of
  * (x - zero) w, x W^T + bias is fma(float(acc), scale[n], bias[n]) if x is static, and fma(float(acc) * row_scale[t], scale[n],
  * bias[n]) if x is dynamic; the zero point of a dynamic row is row_zero[t]. */
 typedef struct pgee_linear_args {
   const pgee_tensor *x; /* [rows][K] */
   const pgee_packed *w;
   const pgee_tensor *bias;      /* F32 [N] or NULL */
-  const pgee_tensor *scale;     /* F32 [N]: pgee_packed_multiplier's, or the packed scales if x is dynamic; NULL for F32 */
+  const pgee_tensor *scale;     /* F32 [N]: pgee_packed_multiplier's, or the packed scales if x is dynamic; NULL for F32 and BF16 */
   int32_t zero;                 /* of x, static */
   const pgee_tensor *row_scale; /* of x, dynamic: F32 [rows], S32 [rows] */
   const pgee_tensor *row_zero;

@@ -2,6 +2,7 @@
  *
  * s8   W' = W * s in float; scale = absmax of the row (or of the weight) / 127, or 1 if that or its reciprocal is not a normal
  *      float; q = rne(W' / scale), which lies in [-127, 127]; sums[n] = sum_k q. Layout: kernels/gemm_u8s8/layout.h.
+ * bf16 W rounded to the nearest BF16. Layout: kernels/gemm_bf16/layout.h.
  * f32  [N/64 panels][K rounded up to 16][64 output channels], the rest zero.
  *
  * Each thread packs whole panels, so that every byte is written by one thread.
@@ -12,6 +13,7 @@
 #include "engine/base/numbers.h"
 #include "engine/base/status.h"
 #include "engine/cpu/team.h"
+#include "kernels/gemm_bf16/layout.h"
 #include "kernels/gemm_u8s8/layout.h"
 #include "packed.h"
 #include "tensor.h"
@@ -185,6 +187,30 @@ static void pack_f32(void *work, const context *c) {
   }
 }
 
+static void pack_row_bf16(const pgee_packed *p, int64_t n, const float *row) {
+  int64_t kblocks = round_up(p->K, BF16_BLOCK_K) / BF16_BLOCK_K;
+  uint16_t *to = (uint16_t *)p->bytes_held->data + bf16_index(n, 0, kblocks);
+  for (int64_t k = 0; k < kblocks * BF16_BLOCK_K; k += 2, to += BF16_PAIR) {
+    uint32_t bits[2];
+    memcpy(bits, row + k, sizeof bits);
+    to[0] = bf16_of_bits(bits[0]);
+    to[1] = bf16_of_bits(bits[1]);
+  }
+}
+
+static void pack_bf16(void *work, const context *c) {
+  packing *w = work;
+  float *row = (float *)c->scratch;
+  int64_t first, last;
+  team_share(c, w->p->panels, &first, &last);
+  last = least(last * PANEL, w->p->N);
+  for (int64_t n = first * PANEL; n < last; n++) {
+    load_row(w, n, row);
+    row_absmax(w, row);
+    pack_row_bf16(w->p, n, row);
+  }
+}
+
 int64_t packed_scratch(const pgee_packed *p) { return F32_ROWS * padded_row(p->K) * (int64_t)sizeof(float); }
 
 /* An F32 table is packed from where it lies. Meanwhile the next 16 rows, which follow in memory, are prefetched. */
@@ -203,7 +229,8 @@ void packed_panel(const pgee_packed *p, int64_t panel, float *to, float *rows) {
 }
 
 static int pack(pgee_packed **out, packing *w, int dtype, phase *f) {
-  int64_t K = w->weights[0]->shape[1], scratch_bytes = padded_row(K) * (dtype == PGEE_S8 ? 1 : F32_ROWS) * (int64_t)sizeof(float);
+  int64_t K = w->weights[0]->shape[1],
+          scratch_bytes = padded_row(K) * (dtype == PGEE_F32 ? F32_ROWS : 1) * (int64_t)sizeof(float);
   int threads;
   TRY(pgee_threads(&threads));
   TRY(packed_new(&w->p, dtype, K, weights_rows(w->weights, w->count)));
@@ -237,4 +264,11 @@ int pgee_packed_f32(pgee_packed **out, const pgee_tensor *const *weights, int co
   TRY(weights_check(weights, count));
   packing w = {.weights = weights, .count = count};
   return pack(out, &w, PGEE_F32, pack_f32);
+}
+
+int pgee_packed_bf16(pgee_packed **out, const pgee_tensor *const *weights, int count) {
+  NEED(out, weights);
+  TRY(weights_check(weights, count));
+  packing w = {.weights = weights, .count = count};
+  return pack(out, &w, PGEE_BF16, pack_bf16);
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kernels/gemm_bf16/layout.h"
 #include "kernels/gemm_u8s8/layout.h"
 #include "engine/base/memory.h"
 #include "engine/base/numbers.h"
@@ -34,11 +35,14 @@ void pgee_packed_free(pgee_packed *p) {
 
 static int vector_new(pgee_tensor **out, int dtype, int64_t n) { return pgee_tensor_new(out, dtype, 1, &n); }
 
+/* The multiple to which K is padded. */
+static int64_t grain(int dtype) { return dtype == PGEE_S8 ? BLOCK_K : dtype == PGEE_BF16 ? BF16_BLOCK_K : F32_K; }
+
 /* Computes the size and the number of panels. Their product may overflow for a weight that pgee_packed_over is given;
  * check_packed checks it. */
 static void packed_measure(pgee_packed *p) {
   p->panels = p->N / PANEL + (p->N % PANEL > 0);
-  p->panel_bytes = round_up(p->K, p->dtype == PGEE_S8 ? BLOCK_K : F32_K) * PANEL * pgee_dtype_bytes(p->dtype);
+  p->panel_bytes = round_up(p->K, grain(p->dtype)) * PANEL * pgee_dtype_bytes(p->dtype);
 }
 
 static int packed_fill(pgee_packed *p) {
@@ -86,6 +90,10 @@ static int check_sums(const pgee_tensor *sums, int64_t K) {
   return PGEE_OK;
 }
 
+static int has_no(const pgee_packed *p, const char *what) {
+  return fail(PGEE_ARGUMENT, "%s weight has no %s", p->dtype == PGEE_BF16 ? "a BF16" : "an FP32", what);
+}
+
 static int check_packed(const pgee_packed *p, const pgee_tensor *bytes, const pgee_tensor *scales, const pgee_tensor *sums) {
   int64_t total;
   if (p->N < 1 || p->K < 1 || p->K > WEIGHTS_MAX_K)
@@ -97,9 +105,9 @@ static int check_packed(const pgee_packed *p, const pgee_tensor *bytes, const pg
   TRY(tensor_expect_memory(bytes, "bytes"));
   if ((uintptr_t)bytes->data % 64 != 0)
     return fail(PGEE_ARGUMENT, "bytes do not begin at a multiple of 64");
-  if (p->dtype == PGEE_F32 && (scales || sums))
-    return fail(PGEE_ARGUMENT, "an FP32 weight has no %s", scales ? "scales" : "sums");
-  if (p->dtype == PGEE_F32)
+  if (p->dtype != PGEE_S8 && (scales || sums))
+    return has_no(p, scales ? "scales" : "sums");
+  if (p->dtype != PGEE_S8)
     return PGEE_OK;
   TRY(tensor_expect(scales, "scales", PGEE_F32, 1, p->N, -1));
   TRY(tensor_expect_memory(scales, "scales"));
@@ -123,8 +131,8 @@ int pgee_packed_over(pgee_packed **out, int64_t N, int64_t K, const pgee_tensor 
                      const pgee_tensor *sums) {
   NEED(out, bytes);
   int table = bytes->ndim == 2;
-  if (!table && bytes->dtype != PGEE_S8 && bytes->dtype != PGEE_F32)
-    return fail(PGEE_ARGUMENT, "bytes is %s, expected I8 or F32", pgee_dtype_name(bytes->dtype));
+  if (!table && bytes->dtype != PGEE_S8 && bytes->dtype != PGEE_BF16 && bytes->dtype != PGEE_F32)
+    return fail(PGEE_ARGUMENT, "bytes is %s, expected I8, BF16 or F32", pgee_dtype_name(bytes->dtype));
   pgee_packed made = {.refs = 1, .dtype = table ? PGEE_F32 : bytes->dtype, .K = K, .N = N};
   if (K > 0 && K <= WEIGHTS_MAX_K && N > 0)
     packed_measure(&made);
@@ -171,7 +179,7 @@ int pgee_packed_read(const pgee_packed *p, pgee_tensor **scales, pgee_tensor **s
   int status = PGEE_OK;
   for (int i = 0; i < 3 && status == PGEE_OK; i++) {
     if (out[i] && !from[i])
-      status = fail(PGEE_ARGUMENT, "an FP32 weight has no %s", i == 0 ? "scales" : "sums");
+      status = has_no(p, i == 0 ? "scales" : "sums");
     else if (out[i])
       status = pgee_tensor_rows(&made[i], from[i], 0, from[i]->shape[0]);
   }
@@ -187,7 +195,7 @@ int pgee_packed_read(const pgee_packed *p, pgee_tensor **scales, pgee_tensor **s
 int pgee_packed_unpack(pgee_tensor **out, const pgee_packed *p) {
   NEED(out, p);
   const int64_t shape[2] = {p->N, p->K};
-  int64_t kblocks = round_up(p->K, BLOCK_K) / BLOCK_K;
+  int64_t kblocks = round_up(p->K, BLOCK_K) / BLOCK_K, bf16_blocks = round_up(p->K, BF16_BLOCK_K) / BF16_BLOCK_K;
   pgee_tensor *t;
   TRY(pgee_tensor_new(&t, p->dtype, 2, shape));
   for (int64_t n = 0; n < p->N; n++) {
@@ -198,6 +206,8 @@ int pgee_packed_unpack(pgee_tensor **out, const pgee_packed *p) {
     for (int64_t k = 0; k < p->K; k++) {
       if (p->dtype == PGEE_S8)
         ((int8_t *)t->data)[n * t->stride + k] = p->bytes[packed_index(n, k, kblocks)];
+      else if (p->dtype == PGEE_BF16)
+        ((uint16_t *)t->data)[n * t->stride + k] = ((const uint16_t *)(const void *)p->bytes)[bf16_index(n, k, bf16_blocks)];
       else
         ((float *)t->data)[n * t->stride + k] = ((const float *)(p->bytes + n / PANEL * p->panel_bytes))[k * PANEL + n % PANEL];
     }
@@ -209,7 +219,7 @@ int pgee_packed_unpack(pgee_tensor **out, const pgee_packed *p) {
 int pgee_packed_multiplier(pgee_tensor **out, const pgee_packed *p, float x_scale) {
   NEED(out, p);
   if (p->dtype != PGEE_S8)
-    return fail(PGEE_ARGUMENT, "an FP32 weight has no multiplier");
+    return has_no(p, "multiplier");
   if (is_nonfinite(x_scale) || x_scale <= 0)
     return fail(PGEE_ARGUMENT, "x_scale is %g, expected a positive number", (double)x_scale);
   pgee_tensor *t;

@@ -8,7 +8,7 @@
 
 struct pgee_packed {
   _Atomic int64_t refs;
-  int dtype; /* PGEE_S8 or PGEE_F32 */
+  int dtype; /* PGEE_S8, PGEE_BF16 or PGEE_F32 */
   int64_t K, N;
   int64_t panel_bytes;                                            /* from one panel of 64 output channels to the next */
   int64_t panels;                                                 /* N / 64 rounded up */

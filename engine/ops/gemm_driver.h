@@ -21,4 +21,9 @@ void gemm_driver_run(const pgee_linear_args *a, const context *c, const epilogue
 void gemm_driver_rectangle(const pgee_linear_args *a, const context *c, const epilogue *e, int64_t row, int64_t row_end,
                            int64_t panel, int64_t panel_end);
 
+/* gemm_bf16.c: the same for BF16 weights, and the bytes of scratch memory that it needs. */
+int64_t gemm_bf16_scratch(const pgee_packed *w);
+void gemm_bf16_rectangle(const pgee_linear_args *a, const context *c, const epilogue *e, int64_t row, int64_t row_end,
+                         int64_t panel, int64_t panel_end);
+
 #endif

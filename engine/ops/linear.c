@@ -26,9 +26,10 @@ static int check_s8(const pgee_linear_args *a) {
   return expect_like(a->row_zero, "row_zero", PGEE_S32, a->x, 0);
 }
 
-static int check_f32(const pgee_linear_args *a) {
+static int check_float(const pgee_linear_args *a) {
   if (a->scale || a->row_scale || a->row_zero || a->zero != 0)
-    return fail(PGEE_ARGUMENT, "scale, zero, row_scale and row_zero are for INT8 weights, these are FP32");
+    return fail(PGEE_ARGUMENT, "scale, zero, row_scale and row_zero are for INT8 weights, these are %s",
+                a->w->dtype == PGEE_BF16 ? "BF16" : "FP32");
   return PGEE_OK;
 }
 
@@ -37,6 +38,8 @@ static int check_onednn(const pgee_packed *w) {
   if (w->dtype == PGEE_S8)
     return pgee_onednn_check(w);
   TRY(pgee_isa(&isa));
+  if (w->dtype == PGEE_BF16)
+    return fail(PGEE_UNSUPPORTED, "kernel is PGEE_ONEDNN, but BF16 weights are multiplied by PGEE_NATIVE only");
   if (w->table)
     return fail(PGEE_UNSUPPORTED, "oneDNN takes packed weights, these are the rows of a table");
   const char *why = onednn_missing(isa);
@@ -49,7 +52,7 @@ static int check(const void *args) {
     return fail(PGEE_ARGUMENT, "w is missing, expected a packed weight");
   int64_t N = a->w->N;
   TRY(tensor_expect(a->x, "x", a->w->dtype == PGEE_S8 ? PGEE_U8 : PGEE_F32, 2, -1, a->w->K));
-  TRY(a->w->dtype == PGEE_S8 ? check_s8(a) : check_f32(a));
+  TRY(a->w->dtype == PGEE_S8 ? check_s8(a) : check_float(a));
   if (a->bias)
     TRY(expect_vector(a->bias, "bias", N));
   if (a->activation < PGEE_IDENTITY || a->activation > PGEE_GELU_TANH_ROUNDED)
@@ -69,8 +72,8 @@ static int check(const void *args) {
 
 /* ---- oneDNN ------------------------------------------------------------------------------------------------------- */
 
-/* oneDNN is fast on large matrices, and each call reads its whole weight. Therefore each thread takes a rectangle of rows and panels. rectangle_of chooses
- * the cut whose largest rectangle is smallest. Among equal cuts it chooses the one with the fewest panels in a rectangle. */
+/* Each thread takes a rectangle of rows and panels for oneDNN, because it is fast on large matrices and each call reads its whole
+ * weight, and for BF16, because a thread rounds its rows once for many panels. rectangle_of chooses the cut whose largest rectangle is smallest. Among equal cuts it chooses the one with the fewest panels in a rectangle. */
 typedef struct rectangle {
   int64_t row, row_end, panel, panel_end;
 } rectangle;
@@ -146,6 +149,8 @@ static void run_onednn(const pgee_linear_args *a, const context *c, const epilog
 static int64_t scratch(const void *args, int64_t T, int64_t S) {
   const pgee_linear_args *a = args;
   (void)T, (void)S;
+  if (a->w->dtype == PGEE_BF16)
+    return gemm_bf16_scratch(a->w);
   return a->kernel == PGEE_ONEDNN ? (int64_t)BLOCK * 4 : a->w->table ? a->w->panel_bytes + packed_scratch(a->w) : 0;
 }
 
@@ -154,7 +159,10 @@ static void run(const void *args, const context *c) {
   epilogue e = gemm_driver_epilogue(a);
   if (a->kernel == PGEE_ONEDNN)
     run_onednn(a, c, &e);
-  else
+  else if (a->w->dtype == PGEE_BF16) {
+    rectangle r = rectangle_of(a, c);
+    gemm_bf16_rectangle(a, c, &e, r.row, r.row_end, r.panel, r.panel_end);
+  } else
     gemm_driver_run(a, c, &e);
 }
 
@@ -169,7 +177,8 @@ static int64_t work(const void *args, const context *c) {
   const pgee_linear_args *a = args;
   gemm_part p = gemm_driver_part(a, c);
   rectangle r = rectangle_of(a, c);
-  int64_t rows = a->kernel == PGEE_ONEDNN ? (r.row_end - r.row) * (r.panel_end - r.panel) : p.last - p.first;
+  int64_t rows =
+      a->kernel == PGEE_ONEDNN || a->w->dtype == PGEE_BF16 ? (r.row_end - r.row) * (r.panel_end - r.panel) : p.last - p.first;
   return rows * PANEL * a->w->K;
 }
 
@@ -203,6 +212,8 @@ int pgee_linear_kernel(const pgee_linear_args *args, int64_t rows, char *name, i
     other = s8 ? onednn_u8s8_name(isa, rows, w->K, w->N) : onednn_f32_name(isa, rows, w->K, w->N);
   if (other)
     snprintf(name, (size_t)bytes, "onednn %s", other);
+  else if (w->dtype == PGEE_BF16)
+    snprintf(name, (size_t)bytes, "%s bf16", pgee_isa_name(isa));
   else
     snprintf(name, (size_t)bytes, "%s%s %dx%d", pgee_isa_name(isa), s8 ? "" : " f32", s8 ? k->tile_m : k->tile_m_f32, PANEL);
   return PGEE_OK;

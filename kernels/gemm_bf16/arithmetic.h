@@ -21,7 +21,7 @@ static inline float bf16_widened(uint16_t x) {
 
 static inline float bf16_flushed(float x) { return fabsf(x) < FLT_MIN ? copysignf(0, x) : x; }
 
-/* x + y. A sum of floats below FLT_MIN is exact. So it is tiny after rounding if it is tiny before. */
+/* x + y. A sum below FLT_MIN is exact, so rounding does not change whether it is tiny. */
 static inline float bf16_add(float x, float y) { return bf16_flushed(bf16_flushed(x) + bf16_flushed(y)); }
 
 /* x y + sum with one rounding. Numbers from FLT_MIN - 2^-150 to FLT_MIN - 2^-151 need care: with 24 bits they round to a number below

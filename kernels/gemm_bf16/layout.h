@@ -6,8 +6,8 @@
  *   [N/64 panels][K/32 blocks][16 pairs][64 channels][2 inputs]      W[n][k] is at
  *   [   n / 64  ][  k / 32   ][k / 2 % 16][ n % 64  ][ k % 2  ]
  *
- * A pair takes 4 bytes, like a group of four s8 weights. So a block has the bytes of a block of gemm_u8s8/layout.h: columns 16j to
- * 16j + 15 are a tile of AMX, 16 rows of 64 bytes that are 256 bytes apart.
+ * A pair takes 4 bytes, like a group of four s8 weights. Therefore a block is as large as a block of gemm_u8s8/layout.h. Columns 16j to
+ * 16j + 15 are a tile of AMX: 16 rows of 64 bytes that are 256 bytes apart.
  *
  * A BF16 number is the upper half of a float: 1 bit for the sign, 8 for the exponent, 7 for the fraction.
  */

@@ -30,9 +30,9 @@ local function input(x, w, given)
   if type(x) == "table" and not quant.is(x) then
     x = pgee.raise(tensor.from, x)
   end
-  if w.dtype == "f32" then
+  if w.dtype ~= "s8" then
     if not tensor.is(x) or given.quantize then
-      error("linear: FP32 weights take an F32 tensor, not quantized")
+      error(("linear: %s weights take an F32 tensor, not quantized"):format(w.dtype == "bf16" and "BF16" or "FP32"))
     end
     return { x = x }
   elseif quant.is(x) then

@@ -19,7 +19,7 @@ local out = pgee.out "pgee_packed *"
 local out_tensor, out_scales, out_sums = pgee.out "pgee_tensor *", pgee.out "pgee_tensor *", pgee.out "pgee_tensor *"
 
 local PER = { row = C.PGEE_PER_ROW, tensor = C.PGEE_PER_TENSOR }
-local DTYPES = { s8 = C.PGEE_S8, f32 = C.PGEE_F32 }
+local DTYPES = { s8 = C.PGEE_S8, bf16 = C.PGEE_BF16, f32 = C.PGEE_F32 }
 local known = { per = true, dtype = true, smooth = true, in_place = true, pages = true }
 local PAGES = { normal = true, huge = true }
 
@@ -61,10 +61,10 @@ local function in_huge_pages(w)
 end
 
 --- Packs W, a tensor [N][K] of any float type, or a list of those that read one input (stacked: N is their sum).
---   dtype   "s8" (default): symmetric, scale = absmax / 127. "f32": as they are
+--   dtype   "s8" (default): symmetric, scale = absmax / 127. "bf16": rounded to the nearest BF16. "f32": as they are
 --   per     "row" (default): one scale for each output channel. "tensor": one for each weight of the list
 --   pages   "normal" (default), or "huge": in memory that asks the kernel for huge pages
---   smooth  F32 [K]: SmoothQuant's factors; W[n][k] * smooth[k] is what is quantized. Not with f32
+--   smooth  F32 [K]: SmoothQuant's factors; W[n][k] * smooth[k] is what is quantized. Only with s8
 -- NaN and infinity are an error that names weight, row and column.
 --   in_place  true: W, a tensor, stays where it lies, and is packed panel by panel whenever it is multiplied by: for a table that
 --             is used elsewhere, too. dtype is "f32"; NaN and infinity are not looked for
@@ -85,6 +85,8 @@ function M.new(W, given)
     check(C.pgee_packed_s8(out, array, count, tensor.optional(given.smooth, "packed: smooth"), PER[per]))
   elseif given.smooth or given.per then
     error(("packed: %s is for s8 only"):format(given.smooth and "smooth" or "per"))
+  elseif dtype == "bf16" then
+    check(C.pgee_packed_bf16(out, array, count))
   else
     check(C.pgee_packed_f32(out, array, count))
   end
@@ -125,7 +127,7 @@ function M.handle(x, what)
   return (class.handle(x, what))
 end
 
---- The weights as a row-major tensor of their own: I8 [N][K], or F32 [N][K].
+--- The weights as a row-major tensor of their own: I8 [N][K], or BF16 or F32 [N][K].
 function methods.unpack(w)
   check(C.pgee_packed_unpack(out_tensor, class.handle(w, "packed weight")))
   return tensor.wrap(out_tensor[0])
@@ -140,8 +142,8 @@ function methods.multiplier(w, x_scale)
   return tensor.wrap(out_tensor[0])
 end
 
---- What it is made of, views of its memory: { bytes = I8 or F32, as the kernels read them, scales = F32 [N], sums = I32 [N] },
--- the last two of s8 only.
+--- What it is made of, views of its memory: { bytes = I8, BF16 or F32, as the kernels read them, scales = F32 [N], sums = I32
+-- [N] }, the last two of s8 only.
 function methods.parts(w)
   local h = class.handle(w, "packed weight")
   local s8 = C.pgee_packed_dtype(h) == C.PGEE_S8
@@ -168,7 +170,8 @@ local function sums_of(h)
 end
 
 local function dtype_of(h)
-  return C.pgee_packed_dtype(h) == C.PGEE_S8 and "s8" or "f32"
+  local code = C.pgee_packed_dtype(h)
+  return code == C.PGEE_S8 and "s8" or code == C.PGEE_BF16 and "bf16" or "f32"
 end
 
 local properties = {

@@ -28,12 +28,16 @@ exact.modes = {
   ["dynamic-sequence"] = { activations = "dynamic", symmetric = true, per = "sequence", alpha = 0.5, attention = "f32" },
   ["static-attention"] = { activations = "static", symmetric = false, alpha = 0.7, attention = "int8" },
   ["dynamic-attention"] = { activations = "dynamic", symmetric = true, per = "token", alpha = 0.5, attention = "int8" },
+  ["static-bf16"] = {
+    activations = "static", symmetric = false, alpha = 0.7, attention = "f32", floats = "bf16", skip = { "*.0.*out*" },
+  },
 }
 for _, mode in pairs(exact.modes) do
   mode.weights, mode.range = "row", "minmax"
 end
 exact.mode_names = {
   "static", "static-symmetric", "dynamic", "dynamic-asymmetric", "dynamic-sequence", "static-attention", "dynamic-attention",
+  "static-bf16",
 }
 
 --- Returns the inputs on which a model calibrates, and those that it answers. `name` is that of spec.support.models, or "minilm".
@@ -86,11 +90,13 @@ function exact.packed(q)
   end
   for _, linear in ipairs(q:runner("hidden").lowered.linears) do
     local args = linear.args
-    if args.w.dtype == "s8" then
+    if args.w.dtype ~= "f32" then
       check(C.pgee_packed_read(require("perigee.packed").handle(args.w), nil, nil, bytes_out))
       local bytes = tensor.wrap(bytes_out[0])
       add(bytes)
       bytes:release()
+    end
+    if args.w.dtype == "s8" then
       add(args.w.scales)
       add(args.w.sums)
       add(args.scale)

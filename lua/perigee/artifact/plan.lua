@@ -22,7 +22,7 @@ for _, name in pairs(operator.names) do
   OPERATORS[name] = name ~= "observe" or nil
 end
 
-local ROWS, PRECISIONS = { tokens = true, sequences = true, marked = true }, { int8 = true, f32 = true }
+local ROWS, PRECISIONS = { tokens = true, sequences = true, marked = true }, { int8 = true, bf16 = true, f32 = true }
 local index, count = check.integer(1, MOST), check.integer(1, MOST)
 
 local PLAN = check.object {

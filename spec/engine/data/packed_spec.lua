@@ -113,6 +113,29 @@ describe("a packed weight", function()
     end
   end)
 
+  it("rounds to BF16 in pairs, K padded to 32", function()
+    for _, shape in ipairs(SHAPES) do
+      local N, K = shape[1], shape[2]
+      local W = engine.matrix(N, K, 5)
+      local w = packed.new(W, { dtype = "bf16" })
+      local rounded, p, blocks = w:unpack():f32(), bytes_of(w):numbers(), math.ceil(K / 32)
+      assert.same({ N, K, "bf16" }, { w.N, w.K, w.dtype })
+      assert.is_nil(w.scales)
+      assert.equal(math.ceil(N / 64) * blocks * 32 * 64, #bytes_of(w))
+      for n = 0, math.ceil(N / 64) * 64 - 1 do
+        for k = 0, blocks * 32 - 1 do
+          local inside = n < N and k < K
+          local at = ((math.floor(n / 64) * blocks + math.floor(k / 32)) * 16 + math.floor(k / 2) % 16) * 128 + n % 64 * 2 + k % 2
+          assert(p[at] == (inside and rounded[n + 1][k + 1] or 0))
+          assert(not inside or math.abs(rounded[n + 1][k + 1] - W[n + 1][k + 1]) <= math.abs(W[n + 1][k + 1]) / 256)
+        end
+      end
+      assert.is_true(packed.over({ N = N, K = K, bytes = w:parts().bytes }):unpack():equals(w:unpack()))
+    end
+    local ties = packed.new({ { 1, 1 + 2^-8, 1 + 3 * 2^-8, 2 - 2^-9 } }, { dtype = "bf16" })
+    assert.same({ { 1, 1, 1.015625, 2 } }, ties:unpack():totable())
+  end)
+
   it("is smoothed before it is quantized", function()
     local W, s = engine.matrix(5, 9, 11), engine.vector(9, 2, 0.5, 1)
     local rows = W:totable()
@@ -144,7 +167,7 @@ describe("a packed weight", function()
 
   it("stacks weights: the same rows as each alone", function()
     local list = { engine.matrix(70, 33, 1), engine.matrix(1, 33, 2), engine.matrix(64, 33, 3) }
-    for _, dtype in ipairs { "s8", "f32" } do
+    for _, dtype in ipairs { "s8", "bf16", "f32" } do
       local all, at = packed.new(list, { dtype = dtype }):unpack(), 1
       for _, W in ipairs(list) do
         local one = packed.new(W, { dtype = dtype }):unpack()
@@ -182,7 +205,7 @@ describe("a packed weight", function()
 
   it("is the same bytes with 1, 2 and 7 threads", function()
     local W, s = engine.matrix(300, 70, 4), engine.vector(70, 3, 0.4, 1)
-    for _, options in ipairs { { smooth = s }, { per = "tensor" }, { dtype = "f32" } } do
+    for _, options in ipairs { { smooth = s }, { per = "tensor" }, { dtype = "bf16" }, { dtype = "f32" } } do
       local want
       for _, threads in ipairs { 1, 2, 7 } do
         local got = engine.with_threads(threads, function() return bytes_of(packed.new({ W, W }, options)) end)
@@ -218,7 +241,7 @@ describe("a packed weight", function()
       tensor.new("F32", { 1, 32769 }))
     refuses("s is F32 [2], expected F32 [3]", W, { smooth = engine.vector(2) })
     refuses("packed: per is the string 'column', expected one of row, tensor", W, { per = "column" })
-    refuses("packed: dtype is the string 's4', expected one of f32, s8", W, { dtype = "s4" })
+    refuses("packed: dtype is the string 's4', expected one of bf16, f32, s8", W, { dtype = "s4" })
     refuses("packed has no option smoth, only dtype, in_place, pages, per, smooth", W, { smoth = 1 })
     refuses("packed: in_place is for a tensor [N][K] as it is", { W }, { in_place = true })
     refuses("packed: in_place is for a tensor [N][K] as it is", W, { in_place = true, dtype = "f32" })

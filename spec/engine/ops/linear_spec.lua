@@ -231,6 +231,60 @@ describe("an FP32 linear", function()
   end)
 end)
 
+describe("a BF16 linear", function()
+  local function bf16(W)
+    return packed.new(W, { dtype = "bf16" })
+  end
+
+  it("is the FP32 linear of rounded inputs and weights, up to the order of the sum", function()
+    for _, s in ipairs(SHAPES) do
+      local W, x, bias = engine.matrix(s[3], s[2], 1), engine.matrix(s[1], s[2], 2), engine.vector(s[3], 3)
+      local rounded = packed.new(bf16(W):unpack():f32(), { dtype = "f32" })
+      local want = linear(bf16(x):unpack():f32(), rounded, { bias = bias, activation = "gelu" })
+      near(want:totable(), linear(x, bf16(W), { bias = bias, activation = "gelu" }), 1e-5)
+    end
+  end)
+
+  it("is the same bits on every ISA, with 1, 2 and 7 threads", function()
+    for _, rows in ipairs { 1, 45, 1100 } do -- the last one is rounded in several parts
+      local x, w = engine.matrix(rows, 330, 1), bf16(engine.matrix(200, 330, 2))
+      local residual = engine.matrix(rows, 200, 3)
+      engine.same_everywhere(function()
+        return { linear(x, w, { residual = residual }), linear(x, w, { requantize = quant.range(-3, 9) }).q }
+      end)
+    end
+  end)
+
+  it("is the same bits for each row alone", function()
+    local x, w = engine.matrix(45, 130, 1), bf16(engine.matrix(200, 130, 2))
+    local all = linear(x, w)
+    for _, t in ipairs { 1, 32, 33, 45 } do
+      assert.is_true(all:rows(t, t):copy():equals(linear(x:rows(t, t), w)))
+    end
+  end)
+
+  it("configures the tiles of AMX once where they are of one height, and releases them", function()
+    engine.with_isa(C.PGEE_AMX_MODEL, function()
+      engine.with_threads(1, function()
+        native.spec_tile_count_from_zero()
+        linear(engine.matrix(64, 130, 1), bf16(engine.matrix(200, 130, 2)))
+        assert.equal(nil, native.spec_tile_fault())
+        local n = native.spec_tile_counted()
+        assert.same({ 1, 1 }, { tonumber(n.configurations), tonumber(n.releases) })
+        assert.equal(2 * 4 * 5 * 8, tonumber(n.products)) -- tiles of rows, panels, blocks of K, products of each
+      end)
+    end)
+  end)
+
+  it("names its kernel, and takes neither quantized rows nor oneDNN", function()
+    local x, w = engine.matrix(4, 5), bf16(engine.matrix(3, 5))
+    engine.with_isa(C.PGEE_REF, function() assert.equal("ref bf16", linear.kernel(w, 4)) end)
+    assert.error_matches(function() linear(quant.quantize(x), w) end, "BF16 weights take an F32 tensor, not quantized", 1, true)
+    assert.error_matches(function() linear(x, w, { kernel = "onednn" }) end, "BF16 weights are multiplied by PGEE_NATIVE only")
+    assert.error_matches(function() w:multiplier(1) end, "a BF16 weight has no multiplier")
+  end)
+end)
+
 describe("linear", function()
   it("of no rows is no rows", function()
     for _, threads in ipairs { 1, 7 } do

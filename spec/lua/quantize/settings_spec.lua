@@ -41,7 +41,7 @@ describe("the registry of settings", function()
     local static = settings.of(settings.new {}, site)
     local changes = {
       activations = "dynamic", symmetric = true, per = "token", weights = "tensor", alpha = 0.5, range = "mse", pages = "huge",
-      attention = "int8", skip = true,
+      attention = "int8", skip = true, floats = "bf16",
     }
     for _, part in ipairs { "factors", "quantizer", "weights", "attention", "sqnr" } do
       for name, value in pairs(changes) do

@@ -41,9 +41,10 @@ function lower.bias(memo, parts)
   end)
 end
 
---- The weights of a linear's parts, packed as they are.
-function lower.packed_f32(memo, parts)
-  if parts[1].in_place then
+-- The weights of a linear's parts, packed as floats. precision: "f32" or "bf16". A table of embeddings is used in place if it is
+-- F32.
+local function packed_floats(memo, parts, precision)
+  if parts[1].in_place and precision == "f32" then
     return memo:get("in place " .. parts[1].weight.name, function()
       return packed.new(parts[1].weight.tensor, { in_place = true })
     end)
@@ -52,9 +53,14 @@ function lower.packed_f32(memo, parts)
   for i, part in ipairs(parts) do
     names[i] = part.weight.name -- linears that share weights share the packed ones
   end
-  return memo:get("packed f32 " .. table.concat(names, "+"), function()
-    return packed.new(smooth.weights(parts), { dtype = "f32" })
+  return memo:get(("packed %s %s"):format(precision, table.concat(names, "+")), function()
+    return packed.new(smooth.weights(parts), { dtype = precision })
   end)
+end
+
+--- The weights of a linear's parts, packed as they are.
+function lower.packed_f32(memo, parts)
+  return packed_floats(memo, parts, "f32")
 end
 
 ---- Values ------------------------------------------------------------------------------------------------------------
@@ -116,7 +122,8 @@ function push.linear(p, node, value, c)
     args.x, args.w, args.scale, args.kernel = x.quantize.q, node.packed, node.multiplier, node.kernel or "native"
     args.zero, args.row_scale, args.row_zero = x.quantize.zero, x.quantize.row_scale, x.quantize.row_zero
   else
-    args.x, args.w, args.kernel = x.y, lower.packed_f32(c.memo, node.parts), node.parts[1].in_place and "native" or c.kernel
+    args.x, args.w = x.y, packed_floats(c.memo, node.parts, node.precision)
+    args.kernel = (node.precision == "bf16" or node.parts[1].in_place) and "native" or c.kernel
   end
   p:linear(args)
   c.linears[#c.linears + 1] = { node = node, args = args, quantize = node.precision == "int8" and node.inputs[1].quantize or nil }

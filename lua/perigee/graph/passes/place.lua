@@ -1,5 +1,5 @@
---- place: the precision of every linear, "int8" or "f32". The encoder's linears are INT8 unless the settings skip their site;
--- heads stay FP32. Without settings everything is FP32.
+--- place: the precision of every linear, "int8", "f32" or "bf16". The encoder's linears are INT8 unless the settings skip their
+-- site. The others, those of heads among them, are what the setting `floats` says. Without settings everything is FP32.
 local settings = require "perigee.quantize.settings"
 local sites = require "perigee.graph.passes.sites"
 
@@ -11,7 +11,7 @@ return function(graph, chosen)
   local placed = graph:rewrite(function(_, node)
     if node.op == "linear" then
       local int8 = chosen and node.site and not settings.of(chosen, node.site).skip
-      node.precision = int8 and "int8" or "f32"
+      node.precision = int8 and "int8" or chosen and chosen.floats or "f32"
       quantized = quantized + (int8 and 1 or 0)
     end
   end)

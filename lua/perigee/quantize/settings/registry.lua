@@ -18,7 +18,7 @@
 --              weights    packed weights
 --              attention  whether an attention is INT8, and its scales
 --              sqnr       the SQNR of a site
---            Which linears and attentions are INT8 is decided anew after every change, so skip affects none of these.
+--            Which linears and attentions are INT8 is decided anew after every change, so skip and floats affect none of these.
 --   brief    true if the default is left out when settings are printed
 local checks = require "perigee.quantize.settings.checks"
 local json = require "perigee.base.json"
@@ -70,6 +70,10 @@ local LIST = {
   {
     name = "range", choices = ranges.NAMES, default = ranges.NAMES[1], site = true, static = true,
     text = "range method: how the range that a static scale covers is chosen", affects = { quantizer = true, sqnr = true },
+  },
+  {
+    name = "floats", choices = { "f32", "bf16" }, default = "f32", brief = true, affects = {},
+    text = "how linears that are not INT8 multiply: in FP32, or in BF16 with FP32 sums",
   },
   {
     name = "pages", choices = { "normal", "huge" }, default = "normal", brief = true,
