@@ -22,7 +22,7 @@ common.main(function()
   local symmetric = common.symmetric(args)
 
   local model = loading.load(args.model, args)
-  local stats = model:calibrate(judging.calibration(args), { samples = args.samples })
+  local stats = model:calibrate(judging.calibration(model, args), { samples = args.samples })
   local set, judged = judging.evaluation(model, args)
   local reference = model:hidden(set.some)
 

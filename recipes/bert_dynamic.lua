@@ -18,7 +18,7 @@ common.main(function()
   -- Statistics are optional here. They tell which channels are large, which is what smoothing needs.
   local stats
   if not args.no_calibration then
-    stats = model:calibrate(judging.calibration(args), { samples = args.samples })
+    stats = model:calibrate(judging.calibration(model, args), { samples = args.samples })
   end
 
   local q = model:quantize {

@@ -15,7 +15,7 @@ common.main(function()
   local model = loading.load(args.model, args)
 
   -- One pass over some texts tells the range of what every linear reads.
-  local stats = model:calibrate(judging.calibration(args), { samples = args.samples })
+  local stats = model:calibrate(judging.calibration(model, args), { samples = args.samples })
 
   -- Everything that is not named has its default; lua/API.md lists the settings.
   local q = model:quantize {

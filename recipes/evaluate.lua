@@ -94,12 +94,14 @@ end
 
 ---- Models ------------------------------------------------------------------------------------------------------------
 
--- The inputs to calibrate on, evenly spaced over the files, and a text that says how many of which files they are.
-local function calibration(model, set, args)
-  local from, single = loading.calibration(args), model.task == "embed"
-  local chosen, counts = evaluate.sample(from, args.samples, set, single), evaluate.candidates(from, set, single)
-  return chosen, ("%d of %d inputs of %s%s"):format(#chosen, counts.all, table.concat(from.files, ", "),
-    counts.out > 0 and (", without %d that are judged by"):format(counts.out) or "")
+-- Statistics over inputs evenly spaced over the files, without those that the models are judged by, and a text that says how many
+-- inputs of which files they are.
+local function calibrated(model, set, args)
+  local inputs = loading.calibration(model, args, { without = set })
+  local stats, origin = model:calibrate(inputs, { samples = args.samples }), perigee.texts.origin(inputs)
+  local warning = stats:warning()
+  return stats, ("%d of %d inputs of %s%s%s"):format(stats.texts, #inputs, table.concat(origin.files, ", "),
+    origin.out > 0 and (", without %d that are judged by"):format(origin.out) or "", warning and "; " .. warning or "")
 end
 
 local NAMES = { f32 = "FP32", static = "INT8 static", dynamic = "INT8 dynamic" }
@@ -116,9 +118,7 @@ local function models_of(set, args, how)
     local q = model
     if mode ~= "f32" then
       if not stats then
-        local inputs
-        inputs, said = calibration(model, set, args)
-        stats = model:calibrate(inputs, { samples = #inputs })
+        stats, said = calibrated(model, set, args)
       end
       local given = { stats = stats, activations = mode, alpha = args.alpha, skip = args.skip, range = args.range }
       for name, value in pairs(args.settings or {}) do
@@ -152,9 +152,9 @@ common.main(function()
   local how = task_options.read(args, args.task, jobs.options()) or {}
   how.task, how.resamples, how.seed = args.task, args.resamples, args.seed
   local set = loading.labelled(args.files, args)
-  local list, calibrated = models_of(set, args, how)
+  local list, said = models_of(set, args, how)
   local result = evaluate.compare(list, set, how)
-  result.model, result.threads, result.calibration = args.model, perigee.threads(), calibrated
+  result.model, result.threads, result.calibration = args.model, perigee.threads(), said
   for i, entry in ipairs(list) do
     result.runs[i].settings = entry[2].settings and tostring(entry[2].settings) or nil
   end

@@ -63,14 +63,14 @@ local function contents_of(path)
   return contents[path]
 end
 
---- The list of inputs for calibration. It is an error if the model is then evaluated on the same inputs.
-function judging.calibration(args)
+--- The list of inputs for calibration. It is an error if the model is then evaluated on the same file.
+function judging.calibration(model, args)
   for _, path in ipairs(args.calibration or { loading.CALIBRATION }) do
     if contents_of(path) == contents_of(args.eval or loading.PAIRS) then
       common.fail("%s is the file that the model is judged by; calibrate on another one", path)
     end
   end
-  return loading.calibration(args, contents).texts
+  return loading.calibration(model, args, { contents = contents })
 end
 
 --- Returns the labelled set on which the model is evaluated, and whether the set's labels mean something to this model.

@@ -50,17 +50,33 @@ end
 
 ---- Texts -------------------------------------------------------------------------------------------------------------
 
---- The set to calibrate on: all inputs of the files that args names or of the default; those of labelled files without their
--- labels. contents: what is in files that were read before, { [path] = text }.
-function loading.calibration(args, contents)
+--- The inputs of the files that args names, or of the default, for model:calibrate, as perigee.texts returns them. more: further
+-- options of perigee.texts.
+function loading.calibration(model, args, more)
   if not args.calibration then
     common.refuse(args, { "calibration_text", "calibration_pair", "calibration_part", "calibration_as" },
       "without --calibration, which names the files that it is about")
   end
-  return evaluate.read(args.calibration or loading.CALIBRATION, {
+  local given = {
     text = args.calibration_text, pair = args.calibration_pair, part = args.calibration_part, as = args.calibration_as,
-    plain = true, called = "--calibration-", contents = contents,
-  })
+    called = "--calibration-", single = model.task == "embed",
+  }
+  for name, value in pairs(more or {}) do
+    given[name] = value
+  end
+  return perigee.texts(args.calibration or loading.CALIBRATION, given)
+end
+
+--- Calibrates on these inputs. If they have too few tokens, a line on standard error says so. For programs that do not print the
+-- statistics, which say so, too.
+function loading.statistics(model, args, given)
+  given = given or {}
+  given.samples = args.samples
+  local stats = model:calibrate(loading.calibration(model, args), given)
+  if stats:warning() then
+    io.stderr:write("note: ", tostring(stats), "\n")
+  end
+  return stats
 end
 
 --- Reads the labelled set of files according to the options of common.LABELLED.

@@ -38,8 +38,8 @@ local function open(args)
   if args.activations == "f32" then
     return model
   end
-  local texts = (args.calibration or args.activations == "static") and loading.calibration(args).texts
-  local stats = texts and model:calibrate(texts, { samples = args.samples, progress = false }) or nil
+  local wanted = args.calibration or args.activations == "static"
+  local stats = wanted and loading.statistics(model, args, { progress = false }) or nil
   return model:quantize { activations = args.activations, stats = stats }
 end
 

@@ -29,7 +29,7 @@ common.main(function()
   check(args)
 
   local model = loading.load(args.model, args)
-  local stats = not args.no_calibration and model:calibrate(judging.calibration(args), { samples = args.samples }) or nil
+  local stats = not args.no_calibration and model:calibrate(judging.calibration(model, args), { samples = args.samples }) or nil
   local q = model:quantize {
     activations = args.activations, stats = stats, per = args.given.per and args.per, symmetric = common.symmetric(args),
     alpha = args.alpha, weights = args.weights, skip = args.skip, range = args.range,

@@ -19,7 +19,8 @@ common.main(function()
     model = "Folder of a Hugging Face checkpoint", said = "the demo's, which `make demo` fetches",
     options = {
       { "calibration", {
-        "text", argname = "file", help = "Texts to calibrate on, one a line", said = "none, if there is a MODEL",
+        "text", argname = "file", help = "Texts to calibrate on: one text a line, JSON Lines, or labelled",
+        said = "none, if there is a MODEL",
       } },
       "samples", "strict_files", "threads",
     },
@@ -34,7 +35,7 @@ common.main(function()
   local load = args.strict_files and "model = perigee.load(%q, { strict = true })" or "model = perigee.load %q"
   local setup = { 'perigee = require "perigee"', load:format(find.absolute(args.model)) }
   if args.calibration then
-    setup[3] = ("stats = model:calibrate(perigee.lines %q, { samples = %d })"):format(find.absolute(args.calibration),
+    setup[3] = ("stats = model:calibrate(perigee.texts %q, { samples = %d })"):format(find.absolute(args.calibration),
       args.samples)
     setup[4] = "q = model:quantize { stats = stats }"
   end

@@ -90,8 +90,7 @@ local function quantize(args, path, name, run)
     return to
   end
   local static = args.activations == "static"
-  local texts = (args.calibration or static) and loading.calibration(args).texts
-  local stats = texts and model:calibrate(texts, { samples = args.samples }) or nil
+  local stats = (args.calibration or static) and loading.statistics(model, args) or nil
   model:quantize({ activations = args.activations, stats = stats }):save(to)
   return to
 end

@@ -2,7 +2,7 @@
 --
 --   local perigee = require "perigee"
 --   local model = perigee.load "path/to/checkpoint"
---   local stats = model:calibrate(perigee.lines "texts.txt", { samples = 256 })
+--   local stats = model:calibrate(perigee.texts "texts.txt", { samples = 256 })
 --   local q = model:quantize { stats = stats }
 --   local vectors = q:embed { "a text", "another" }
 --
@@ -39,6 +39,8 @@ local LAZY = {
   open = { "artifact.open", "open" },
   -- perigee.lines(path): an iterator over a file's lines.
   lines = { "base.lines" },
+  -- perigee.texts(path, options): the inputs of a file, or of several, to calibrate on. See evaluate/texts.lua.
+  texts = { "evaluate.texts" },
   -- perigee.tensor, perigee.packed and so on: the objects to use by hand.
   tensor = { "tensor" }, observer = { "observer" }, packed = { "packed" }, linear = { "linear" }, quant = { "quant" },
   plan = { "plan" }, tokenizer = { "tokenizer" },

@@ -41,8 +41,8 @@ local function stands_elsewhere(name)
   local operator = name:match "^plan:(%l+)$"
   if operator then
     return ("Appends this operator. Its fields are those of pgee_%s_args in engine/perigee.h. Returns the plan."):format(operator)
-  elseif name == "lines()" then
-    return docs.header "base.lines"
+  elseif name == "lines()" or name == "texts()" then
+    return docs.header(name == "lines()" and "base.lines" or "evaluate.texts")
   end
 end
 

@@ -55,7 +55,7 @@ local function add(list, prefix, from)
 end
 
 local MODULES = {
-  "settings", "tokenizer", "tensor", "observer", "packed", "quant", "plan", "evaluate", "plot", "lines", "linear",
+  "settings", "tokenizer", "tensor", "observer", "packed", "quant", "plan", "evaluate", "plot", "lines", "texts", "linear",
 }
 
 --- Returns every function of perigee, of its modules and of its objects.
@@ -123,7 +123,8 @@ for why, names in pairs {
     "artifact:pooling", "artifact:prompts", "INT8 model:lower",
   },
   ["it is for passes, with sites of a graph"] = {
-    "statistics:site", "statistics:attention_of", "statistics:can_judge", "settings.of", "settings.at", "settings.check_patterns",
+    "statistics:site", "statistics:attention_of", "statistics:can_judge", "statistics:new", "statistics:check_needed",
+    "statistics:refuse_alpha", "settings.of", "settings.at", "settings.check_patterns",
   },
 } do
   for _, name in ipairs(names) do
@@ -319,6 +320,7 @@ local function all_models(try, w)
     try("artifact:" .. name, function() return { a, "*" } end)
   end
   try("statistics:digest", function() return { w.stats } end)
+  try("statistics:warning", function() return { w.stats } end)
   try("statistics:release", function() return { m:calibrate({ "a" }, { progress = false }) } end)
   try("sweep:alphas", function() return { w.sweep } end)
   try("sweep:plot", function() return { w.sweep, "*" } end)
@@ -405,6 +407,9 @@ local function top(try, w)
   end)
   try("lines()", function() return { perigee.lines, w.file } end)
   try("lines.path", function() return { perigee.lines(w.file) } end)
+  local reading = { "text", "pair", "part", "as", "single", "without", "contents", "called" }
+  try("texts()", function() return { perigee.texts, files.write "a text\nanother\n", {} }, reading end)
+  try("texts.origin", function() return { {} } end)
 end
 
 --- Returns valid arguments for each function.

@@ -267,7 +267,7 @@ return function(paths, given)
       options.text(given[role], ("evaluate.read: %s"):format(role))
     end
   end
-  if given.contents ~= nil and type(given.contents) ~= "table" then
+  if type(given.contents) ~= "nil" and type(given.contents) ~= "table" then
     error(("evaluate.read: contents is %s, expected { [path] = text }"):format(pgee.describe(given.contents)), 0)
   end
   local set = cut(read(paths, given), given)

@@ -5,6 +5,7 @@
 -- calibration serves all settings. Calibration runs on the native FP32 kernels. So the statistics have the same bits on every
 -- CPU, for all batch sizes and numbers of threads.
 local attention = require "perigee.graph.passes.attention"
+local from_files = require "perigee.evaluate.texts"
 local inputs = require "perigee.run.inputs"
 local Kept = require "perigee.quantize.kept_texts"
 local lines = require "perigee.base.lines"
@@ -17,24 +18,29 @@ local progress = require "perigee.show.progress"
 local Runner = require "perigee.run.runner"
 local sites = require "perigee.graph.passes.sites"
 local Statistics = require "perigee.quantize.statistics"
+local utf8 = require "perigee.base.utf8"
 
 ---- The run -----------------------------------------------------------------------------------------------------------
 
 local calibrate = {}
 
--- A function that returns the next text of a list or of an iterator.
-local function source(texts)
+-- A function that returns the next text of an iterator, or of a list. Of a list with more than `samples` texts it returns that
+-- many, evenly spaced.
+local function source(texts, samples)
   if type(texts) == "function" then
     return texts
   elseif type(texts) == "string" or type(texts) ~= "table" then
-    error(("calibrate: expected a list of texts, or an iterator such as perigee.lines(path); got %s"):format(
+    error(("calibrate: expected a list of texts, such as perigee.texts(path), or an iterator; got %s"):format(
       pgee.describe(texts)), 0)
   end
   options.list(texts, "calibrate: expected a list of texts")
-  local i = 0
+  local i, n = 0, #texts
   return function()
     i = i + 1
-    return texts[i]
+    if n <= samples then
+      return texts[i]
+    end
+    return i <= samples and texts[math.floor((i - 1) * n / samples) + 1] or nil
   end
 end
 
@@ -78,6 +84,15 @@ end
 
 ---- Streaming ---------------------------------------------------------------------------------------------------------
 
+-- An error if a text is not UTF-8. path: the file that the texts are the lines of.
+local function check_utf8(text, path, line)
+  local bad = type(text) == "string" and utf8.malformed(text)
+  if bad then
+    error(("calibrate: %s, line %d: byte %d of the line is 0x%02X, which is not UTF-8; expected a text file in UTF-8"):format(
+      path, line, bad, text:byte(bad)), 0)
+  end
+end
+
 local function stream(model, runner, next_text, read, kept)
   local seen, tokens, truncated = 0, 0, 0
   local batch = inputs.new(model)
@@ -100,6 +115,9 @@ local function stream(model, runner, next_text, read, kept)
       break
     end
     seen = seen + 1
+    if read.path then
+      check_utf8(text, read.path, seen)
+    end
     batch:add(text, "calibrate: input " .. seen)
     if batch.T >= read.budget then
       flush()
@@ -177,15 +195,16 @@ local function statistics(graph, observers, texts, tokens, truncated, kept)
 end
 
 --- model:calibrate(texts, options): returns statistics (quantize/statistics.lua) over a list of inputs, or an iterator of them.
---   samples   texts taken, from the first one on. Default: 256
+--   samples   texts taken: of a list evenly spaced, of an iterator from the first one on. Default: 256
 --   rows      rows of activations sampled at each site, by which SQNR is measured. Default: 512, or fewer (at least 128) so that
 --             all samples take at most 128 MiB
 --   budget    tokens that are run at once. Default: 1024
 --   progress  true, false, or a function (done, total). Default: a bar if standard error is a terminal
 function calibrate.run(model, texts, given)
   options.method(model, "calibrate")
-  local read, path = read_options(model, given), lines.path(texts)
-  local next_text = source(texts)
+  local read, path, origin = read_options(model, given), lines.path(texts), from_files.origin(texts)
+  read.path = path
+  local next_text = source(texts, read.samples)
   local plain = model:graph "hidden"
   local graph = place(sites.observe(plain))
   local observers, kept = make_observers(plain, read.rows), Kept.new()
@@ -210,7 +229,7 @@ function calibrate.run(model, texts, given)
       stats:release()
       error(why, 0)
     end
-    stats.source = { path = path, samples = read.samples, rows = read.rows }
+    stats.source = { path = path, origin = origin, samples = read.samples, rows = read.rows, all = origin and #texts }
     return stats
   end)
   release()

@@ -1,8 +1,8 @@
 --- Recipe: Lua text that makes a quantized model again, bit for bit, in a process of its own.
 --
--- If the texts of calibration came from a file through perigee.lines, the recipe reads that file again. Otherwise the recipe
--- takes the texts as its argument: loadstring(text)(texts). The recipe fails if the number of texts or tokens differs from the
--- original calibration.
+-- If the texts of calibration came from files through perigee.texts or perigee.lines, the recipe reads these files again.
+-- Otherwise, and if perigee.texts left out inputs of another set, the recipe takes the texts as its argument:
+-- loadstring(text)(texts). The recipe fails if the number of texts or tokens differs from the original calibration.
 local find = require "perigee.find"
 local random = require "perigee.checkpoint.random"
 local settings = require "perigee.quantize.settings"
@@ -24,10 +24,29 @@ local function model_text(model)
   return ("local model = perigee.load(%s%s)"):format(what, literal(model.given))
 end
 
+-- The call that reads the texts again: of perigee.texts, of perigee.lines, or of nothing.
+local function texts_of(stats)
+  local path, origin, parts, read = stats.source.path, stats.source.origin, {}, {}
+  if path then
+    return ("perigee.lines %q"):format(path)
+  elseif not origin or origin.out > 0 then
+    return ('assert((...), "give the recipe the %d texts to calibrate on")'):format(stats.texts)
+  end
+  for i, file in ipairs(origin.paths) do
+    parts[i] = ("%q"):format(file)
+  end
+  for _, key in ipairs { "text", "pair", "part", "as", "single" } do
+    local value = origin.options[key]
+    if value ~= nil then
+      read[#read + 1] = ("%s = %s"):format(key, type(value) == "string" and ("%q"):format(value) or tostring(value))
+    end
+  end
+  return ("perigee.texts({ %s }%s)"):format(table.concat(parts, ", "),
+    #read > 0 and (", { %s }"):format(table.concat(read, ", ")) or "")
+end
+
 local function stats_text(stats)
-  local source = stats.source
-  local texts = source.path and ("perigee.lines %q"):format(source.path)
-    or ('assert((...), "give the recipe the %d texts to calibrate on")'):format(stats.texts)
+  local source, texts = stats.source, texts_of(stats)
   return ('local stats = model:calibrate(%s%s)\nassert(stats.texts == %d and stats.tokens == %d, "these are not the texts that '
     .. 'calibration had")'):format(texts, literal(source), stats.texts, stats.tokens)
 end

@@ -79,7 +79,7 @@ describe("calibration", function()
 
   it("says what it cannot use", function()
     assert.matches("no text to calibrate on", failure(model.calibrate, model, {}))
-    assert.matches("expected a list of texts, or an iterator such as perigee.lines%(path%); got the string 'a'",
+    assert.matches("expected a list of texts, such as perigee.texts%(path%), or an iterator; got the string 'a'",
       failure(model.calibrate, model, "a"))
     assert.matches("calibrate: expected a list of texts, found the key ids",
       failure(model.calibrate, model, { ids = { 1, 2 } }))

@@ -668,9 +668,9 @@ describe("recipes/repl.lua at a terminal", function()
   end)
 
   it("prompts although the calibration before it was interrupted, and ends if the model is not there", function()
-    local endless = state .. "/endless"
-    assert(os.execute(("mkfifo '%s'; yes 'a text' > '%s' 2> /dev/null &"):format(endless, endless)) == 0)
-    start({}, "--calibration", endless, "--samples", "1000000000")
+    local long = state .. "/long"
+    assert(os.execute(("yes 'a text of five words' | head -n 1000000 > '%s'"):format(long)) == 0)
+    start({}, "--calibration", long, "--samples", "1000000")
     d:expect "calibrating ["
     d:send "\3"
     d:expect "interrupted"
