@@ -563,7 +563,7 @@ typedef struct pgee_embed_args {
 
 /* Activations. PGEE_GELU is exact (erf), PGEE_GELU_TANH the approximation by tanh (Hendrycks and Gimpel 2016, arXiv
  * 1606.08415). SiLU is x sigmoid(x), quick GELU x sigmoid(1.702 x). The rounded forms of GELU are faster and have errors up to
- * 4e-5. A linear uses them in place of GELU by itself if its result is stored only as 8 bits. */
+ * 4e-5, which is exact enough for a result that is only used in 8 bits. */
 enum { PGEE_IDENTITY = 0, PGEE_GELU = 1, PGEE_GELU_TANH = 2, PGEE_RELU = 3, PGEE_TANH = 4, PGEE_QUICK_GELU = 5, PGEE_SILU = 6 };
 enum { PGEE_GELU_ROUNDED = 7, PGEE_GELU_TANH_ROUNDED = 8 };
 /* Whose matrix multiplication a linear uses. PGEE_NATIVE: this library's kernel for the ISA in force. PGEE_ONEDNN: oneDNN's, if

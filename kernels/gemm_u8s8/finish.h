@@ -23,7 +23,7 @@ static int kind_of(const pending_tile *p) {
   const epilogue *e = p->e;
   if (!e || p->n < PANEL || e->residual || !e->y == !e->q || !e->row_zero != !e->row_scale)
     return NONE;
-  int rows = e->row_zero != NULL, activation = rounded_activation(e);
+  int rows = e->row_zero != NULL, activation = e->activation;
   if (rows && !is_symmetric(p))
     return NONE;
   if (activation == PGEE_IDENTITY)
@@ -51,7 +51,7 @@ INLINE int is_float(int kind) { return kind == TO_F32 || kind == ROWS_TO_F32 || 
 
 /* The table of GELU's pieces. */
 INLINE const float (*pieces_of(const epilogue *e))[16] {
-  return rounded_activation(e) == PGEE_GELU_ROUNDED ? gelu_erf_pieces : gelu_tanh_pieces;
+  return e->activation == PGEE_GELU_ROUNDED ? gelu_erf_pieces : gelu_tanh_pieces;
 }
 
 /* Where the results of a tile begin, and the bytes from one row to the next. */

@@ -127,7 +127,7 @@ INLINE void tile(const epilogue e, const void *c, int64_t ldc, int64_t t0, int m
 
 /* The epilogue goes by value: a copy, which no store can change. */
 INLINE void by_activation(const epilogue e, const void *c, int64_t ldc, int64_t t0, int m, int64_t n0, int width, int integer) {
-  switch (rounded_activation(&e)) {
+  switch (e.activation) {
   case PGEE_GELU: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU); break;
   case PGEE_GELU_TANH: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU_TANH); break;
   case PGEE_GELU_ROUNDED: tile(e, c, ldc, t0, m, n0, width, integer, PGEE_GELU_ROUNDED); break;

@@ -52,7 +52,7 @@ end
 --- x: F32 [rows][K], nested lists, or what quant.quantize or a linear with requantize returned; w: a packed weight. Options:
 --   bias        F32 [N] or a list of N numbers
 --   activation  "gelu" (by erf), "gelu_tanh", "quick_gelu", "relu", "silu", "tanh"; none by default. "gelu_rounded" and
---               "gelu_tanh_rounded" are off by up to 4e-5, for what will be quantized
+--               "gelu_tanh_rounded" are faster and off by up to 4e-5, for a result that is only used in 8 bits
 --   residual    F32 [rows][N], added after the activation
 --   quantize    how an F32 x becomes u8 for s8 weights, as quant.quantize takes it. Default: dynamic, per token, symmetric
 --   requantize  { scale =, zero =, symmetric =, smooth = (F32 [N]) }: the result is quantized by this static scale

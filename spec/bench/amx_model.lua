@@ -101,7 +101,7 @@ local function linear(rows, N, K, kind)
   if kind == "f32" then
     given.y = y
   else
-    given.activation = kind == "gelu" and "gelu" or "identity"
+    given.activation = kind == "gelu" and "gelu_rounded" or "identity"
     given.quantize = { mode = "static", q = y, m = engine.vector(N, 2), zero = 100 }
   end
   local code, struct = operator.args("linear", given)

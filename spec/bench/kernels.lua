@@ -44,7 +44,8 @@ local MODELS = {
 local ROWS = { 1, 4, 16, 128 }
 -- Tokens, features of a head, heads.
 local ATTENTIONS = { { "large", 128, 64, 16 }, { "large", 384, 64, 16 }, { "minilm", 32, 32, 12 }, { "minilm", 128, 32, 12 } }
-local ACTIVATIONS = { "none", "GELU", "GELU tanh", "ReLU", "tanh", "quick GELU", "SiLU" } -- PGEE_IDENTITY and so on, in order
+-- PGEE_IDENTITY and so on, in order.
+local ACTIVATIONS = { "none", "GELU", "GELU tanh", "ReLU", "tanh", "quick GELU", "SiLU", "rounded GELU", "rounded GELU tanh" }
 -- Whether there are scales per row, and whether the result is quantized.
 local EPILOGUES = { { "to float", 0, 0 }, { "to u8", 0, 1 }, { "per row to float", 1, 0 } }
 -- Modes of operators: pgee_pool's, and QUANTIZE_* of kernels/arguments.h.

@@ -65,14 +65,14 @@ end
 
 ---- Values ------------------------------------------------------------------------------------------------------------
 
--- The nodes whose floats are read, by an operator that takes floats, as a residual, or as an output: { [node] = "rounded" } if
+-- The nodes whose floats are read, by an operator that takes floats, as a residual, or as an output: { [node] = "quantized" } if
 -- every reader is a quantize node, else { [node] = "exact" }.
 local function float_readers(graph)
   local read = {}
   for _, node in ipairs(graph.nodes) do
     for i, input in ipairs(node.inputs) do
       if i > 1 or node.precision ~= "int8" then
-        read[input] = node.op == "quantize" and read[input] ~= "exact" and "rounded" or "exact"
+        read[input] = node.op == "quantize" and read[input] ~= "exact" and "quantized" or "exact"
       end
     end
   end
@@ -82,9 +82,13 @@ local function float_readers(graph)
   return read
 end
 
--- Activations that have a faster, rounded form. It stands in where only a quantize node reads the floats. Where a linear itself
--- stores only u8, the engine uses the rounded form of its own accord.
 local ROUNDED = { gelu = "gelu_rounded", gelu_tanh = "gelu_tanh_rounded" }
+
+-- The activation of a linear. The rounded form of GELU is faster. It stands in if the result is only used in 8 bits: if nothing
+-- but quantize nodes reads the floats. This is the only place that decides so; the kernels do what the plan says.
+local function activation_of(node, read)
+  return read[node] ~= "exact" and ROUNDED[node.activation] or node.activation or "identity"
+end
 
 -- The fields of an operator's quantizer, with new buffers for the u8 form of a node; nil if the node has no u8 form.
 local function quantizer(p, node)
@@ -116,7 +120,7 @@ function push.linear(p, node, value, c)
   local x, residual = c.values[node.inputs[1]], node.inputs[2] and c.values[node.inputs[2]].y
   local args = {
     bias = lower.bias(c.memo, node.parts), residual = residual, y = value.y, quantize = value.quantize,
-    activation = c.read[node] == "rounded" and ROUNDED[node.activation] or node.activation or "identity",
+    activation = activation_of(node, c.read),
   }
   if node.precision == "int8" then
     args.x, args.w, args.scale, args.kernel = x.quantize.q, node.packed, node.multiplier, node.kernel or "native"
