@@ -2,14 +2,31 @@
 local ranges = require "perigee.quantize.ranges"
 local registry = require "perigee.quantize.settings.registry"
 
+-- The text of a setting's entry, as a sentence begins.
+local function text_of(name)
+  return (registry.of[name].text:gsub("^%l", string.upper))
+end
+
+-- The set of a setting's choices, and of the choices in `more`, without those in `less`.
+local function choices_of(name, more, less)
+  local set = {}
+  for _, choice in ipairs(registry.of[name].choices) do
+    set[choice] = true
+  end
+  for _, choice in ipairs(more or {}) do
+    set[choice] = true
+  end
+  for _, choice in ipairs(less or {}) do
+    set[choice] = nil
+  end
+  return set
+end
+
 -- The option of a setting. Its help, its choices and its default derive from the setting's entry in the registry. kind: the kind
 -- of the option, if it is no choice. more: further fields, which replace those of the entry.
 local function of_setting(name, kind, more)
-  local entry, choices = registry.of[name], {}
-  for _, choice in ipairs(kind == nil and entry.choices or {}) do
-    choices[choice] = true
-  end
-  local option = { kind or "choice", not kind and choices or nil, help = entry.text:gsub("^%l", string.upper) }
+  local entry = registry.of[name]
+  local option = { kind or "choice", not kind and choices_of(name) or nil, help = text_of(name) }
   local default = entry.default_of
   if default then
     option.said = ("%s if static, %s if dynamic"):format(tostring(default.static), tostring(default.dynamic))
@@ -30,10 +47,18 @@ local function described_ranges()
   return table.concat(words, "; ")
 end
 
+-- For which kind of activations a value is the default of a setting.
+local function default_if(name, value)
+  local default, kinds = registry.of[name].default_of, {}
+  for _, kind in ipairs(registry.of.activations.choices) do
+    kinds[#kinds + 1] = default[kind] == value and kind or nil
+  end
+  return "The default if " .. table.concat(kinds, " or ")
+end
+
 return {
   activations = {
-    "choice", { static = true, dynamic = true, f32 = true },
-    help = "Where the scales of activations come from; f32: nothing is quantized",
+    "choice", choices_of("activations", { "f32" }), help = text_of "activations" .. "; f32: nothing is quantized",
   },
   alpha = of_setting("alpha", "alpha", { help = "SmoothQuant's alpha, 0 to 1; off; or auto: searched for each site" }),
   skip = of_setting("skip", "text", {
@@ -41,7 +66,10 @@ return {
   }),
   weights = of_setting "weights",
   range = of_setting("range", nil, { help = "What the scale of static activations covers: " .. described_ranges() }),
-  symmetric = { "flag", help = "Activations without a zero point. The default if dynamic" },
-  asymmetric = { "flag", help = "Activations with a zero point. The default if static" },
-  per = { "choice", { token = true, sequence = true }, default = "token", help = "What one scale of activations covers" },
+  symmetric = { "flag", help = "Activations have the zero point 128. " .. default_if("symmetric", true) },
+  asymmetric = { "flag", help = "Activations have a zero point of their own. " .. default_if("symmetric", false) },
+  per = {
+    "choice", choices_of("per", nil, { "tensor" }), default = registry.of.per.default_of.dynamic,
+    help = "What one scale of dynamic activations covers",
+  },
 }
