@@ -151,7 +151,7 @@ local function ms(time)
 end
 
 local function speed_table(list)
-  local rows = { { "texts x tokens", "FP32 ms", "least", "texts/s", "INT8 ms", "least", "texts/s", "INT8 is" } }
+  local rows = { { "texts x tokens", "FP32 ms", "min", "texts/s", "INT8 ms", "min", "texts/s", "INT8 is" } }
   for i, s in ipairs(list) do
     local fp32, int8 = s.fp32, s.int8
     rows[i + 1] = {
@@ -182,10 +182,10 @@ end
 local function print_quality(d, m)
   local cut = d.truncated > 0 and (", %d of them truncated"):format(d.truncated) or ""
   print(("\nquality against FP32, %d inputs%s"):format(d.n, cut))
-  print(("  hidden states   SQNR %.1f dB; cosine of a token's: mean %.5f, least %.5f"):format(d.sqnr, d.tokens.mean,
-    d.tokens.least))
+  print(("  hidden states   SQNR %.1f dB; cosine of a token's: mean %.5f, min %.5f"):format(d.sqnr, d.tokens.mean,
+    d.tokens.min))
   if d.vectors then
-    print(("  text vectors    cosine: mean %.5f, least %.5f"):format(d.vectors.mean, d.vectors.least))
+    print(("  text vectors    cosine: mean %.5f, min %.5f"):format(d.vectors.mean, d.vectors.min))
   end
   if d.agreement then
     print(("  labels          the same for %.2f %%"):format(100 * d.agreement))
@@ -247,7 +247,7 @@ function judging.print_result(result, args, explained)
     print("\n" .. tostring(explained))
   end
   print_quality(result.distance, result.metric)
-  print("\nspeed (median and least time; the two take turns; ratios are of medians)")
+  print("\nspeed (median and min time; the two take turns; ratios are of medians)")
   print("  " .. speed_table(result.speed):gsub("\n", "\n  "))
   print("\n" .. memory_table(result.memory))
   print_next(result, args)

@@ -26,9 +26,9 @@ local out_workspace = pgee.out "pgee_workspace *"
 local out_tensor = pgee.out "pgee_tensor *"
 local out_bytes = pgee.out "int64_t"
 
-local function integer(value, what, least)
-  if type(value) ~= "number" or value % 1 ~= 0 or value < least or value >= 2^31 then
-    error(("%s is %s, expected an integer of at least %d"):format(what, pgee.describe(value), least))
+local function integer(value, what, min)
+  if type(value) ~= "number" or value % 1 ~= 0 or value < min or value >= 2^31 then
+    error(("%s is %s, expected an integer of at least %d"):format(what, pgee.describe(value), min))
   end
   return value
 end

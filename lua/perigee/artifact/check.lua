@@ -76,11 +76,11 @@ function check.number(value, place)
   return type(value) == "number" and value - value == 0 and value or check.fail(value, place, "a finite number")
 end
 
---- An integer from least to most.
-function check.integer(least, most)
+--- An integer from min to max.
+function check.integer(min, max)
   return function(value, place)
-    if type(value) ~= "number" or value % 1 ~= 0 or value < least or value > most then
-      check.fail(value, place, ("an integer from %.0f to %.0f"):format(least, most))
+    if type(value) ~= "number" or value % 1 ~= 0 or value < min or value > max then
+      check.fail(value, place, ("an integer from %.0f to %.0f"):format(min, max))
     end
     return value
   end
@@ -109,8 +109,8 @@ local function expect_table(value, place, what)
   end
 end
 
---- A list of at least `least` values that another check accepts.
-function check.list(item, least)
+--- A list of at least `min` values that another check accepts.
+function check.list(item, min)
   return function(value, place)
     expect_table(value, place, "a list")
     for key in pairs(value) do
@@ -118,8 +118,8 @@ function check.list(item, least)
         check.wrong(place, " has the key %s, expected a list", key)
       end
     end
-    if #value < (least or 0) then
-      check.wrong(place, " has %d entries, expected at least %d", #value, least)
+    if #value < (min or 0) then
+      check.wrong(place, " has %d entries, expected at least %d", #value, min)
     end
     for i = 1, #value do
       inside(item, value[i], place, i)

@@ -4,12 +4,12 @@ local checked = require "perigee.evaluate.checked"
 
 -- The cosines of each row of one matrix with the same row of the other: mean and minimum.
 local function cosines(a, b)
-  local sum, least = 0, math.huge
+  local sum, min = 0, math.huge
   for i = 1, #a do
     local cosine = checked.cosine(a, i, b, i)
-    sum, least = sum + cosine, math.min(least, cosine)
+    sum, min = sum + cosine, math.min(min, cosine)
   end
-  return { mean = sum / #a, least = least }
+  return { mean = sum / #a, min = min }
 end
 
 -- The fraction of inputs for which two classifiers give the same label.

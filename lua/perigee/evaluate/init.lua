@@ -140,7 +140,7 @@ end
 --- How far a quantized model is from its FP32 model on a list of inputs, without labels. Returns
 --   n, truncated  the number of inputs, and of inputs that the token limit cut
 --   sqnr          the SQNR of the last hidden states, in dB
---   tokens        cosines between each token's hidden states of both models: { mean =, least = the minimum }
+--   tokens        cosines between each token's hidden states of both models: { mean =, min = }
 --   vectors       for an embedding model: the same for the inputs' vectors
 --   agreement     for a classifier: the fraction of inputs that get the same label from both models
 function evaluate.distance(model, q, inputs)

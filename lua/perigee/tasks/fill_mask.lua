@@ -81,7 +81,7 @@ local function best_of(logits, V, count, among)
   end
   for k = 1, among and #among or V do
     local v = among and among[k] or k - 1
-    if logits[v] > best.least then
+    if logits[v] > best.min then
       best:put { token = v, key = v, value = logits[v] }
     end
   end

@@ -81,7 +81,7 @@ local function search(best, window, logits, read, ends)
     for j = i, math.min(i + read.longest, count) - 1 do
       local sum = start + logits[2 * (head + j) + 1]
       local value = read.by == "probability" and sum - probability or sum
-      if value > best.least then
+      if value > best.min then
         local from, to = bytes_of(e, window.from + i, window.from + j, ends)
         best:put { from = from, to = to, key = from * 2 ^ 26 + to, value = value, sum = sum, log = sum - probability }
       end

@@ -42,13 +42,13 @@ function scores.best(list)
 end
 
 --- Returns an object that keeps the `count` items with the largest values.
---   best:put { value =, key = }   adds an item. The caller may skip an item whose value is not larger than best.least
+--   best:put { value =, key = }   adds an item. The caller may skip an item whose value is not larger than best.min
 --   best:sorted()                 returns the list of at most `count` items, largest value first. Of items with equal values the
 --                                 one that was put first comes first. Of items with the same `key` only the best one is in the
 --                                 list; items without a key are all different.
 -- The time is at most that of sorting all items, however large `count` is.
 function scores.keep(count)
-  local best, list = { least = -math.huge }, {}
+  local best, list = { min = -math.huge }, {}
   local function before(a, b)
     if a.value ~= b.value then
       return a.value > b.value
@@ -64,7 +64,7 @@ function scores.keep(count)
         seen[item.key or item] = true
       end
     end
-    self.least = #kept == count and kept[count].value or self.least
+    self.min = #kept == count and kept[count].value or self.min
     list = kept
     return kept
   end
