@@ -316,7 +316,10 @@ local function all_models(try, w)
     try("artifact:" .. name, function() return { a } end)
   end
   try("artifact:select", function() return { a, select }, { "cache", "tokens", "warn", "time" } end)
-  for _, name in ipairs { "save", "set", "undo", "sweep", "diff", "recipe", "sqnr", "plot", "calibrate", "quantize" } do
+  try("INT8 model:sensitivity", function() return { q, { tokens = 4, progress = false } }, { "tokens", "without" } end)
+  for _, name in ipairs {
+    "save", "set", "undo", "sweep", "sensitivity", "diff", "recipe", "sqnr", "plot", "calibrate", "quantize",
+  } do
     try("artifact:" .. name, function() return { a, "*" } end)
   end
   try("statistics:digest", function() return { w.stats } end)

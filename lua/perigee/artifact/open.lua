@@ -167,7 +167,9 @@ end
 local READ_ONLY = "%s: an artifact has no FP32 weights, so its settings stay as they were saved; change them in the model that "
   .. "was saved and save that again"
 
-for _, name in ipairs { "set", "undo", "sweep", "diff", "recipe", "sqnr", "plot", "calibrate", "quantize" } do
+for _, name in ipairs {
+  "set", "undo", "sweep", "sensitivity", "diff", "recipe", "sqnr", "plot", "calibrate", "quantize",
+} do
   Artifact[name] = function()
     error(READ_ONLY:format(name))
   end

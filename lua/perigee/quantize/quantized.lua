@@ -19,6 +19,7 @@ local search = require "perigee.tune.search"
 local report = require "perigee.run.report"
 local Runner = require "perigee.run.runner"
 local selection = require "perigee.graph.passes.select"
+local sensitivity = require "perigee.tune.sensitivity"
 local settings = require "perigee.quantize.settings"
 local smooth = require "perigee.graph.passes.smooth"
 local Statistics = require "perigee.quantize.statistics"
@@ -275,6 +276,14 @@ end
 function Quantized:sweep(given)
   raise(options.method, self, "sweep")
   local result = raise(sweep.run, self, function(list, told) try_each(self, list, told) end, given)
+  return result
+end
+
+--- q:sensitivity { tokens =, without = }: the SQNR of the output if one site or attention alone is INT8, and if it alone is FP32,
+-- for each of them: a table that prints itself. The model stays as it is. See tune/sensitivity.lua.
+function Quantized:sensitivity(given)
+  raise(options.method, self, "sensitivity")
+  local result = raise(sensitivity.run, self, given)
   return result
 end
 
