@@ -466,6 +466,16 @@ int pgee_range_scale(double lo, double hi, int symmetric, float *scale, int32_t 
  * NULL, which means all 1. scale: positive. */
 int pgee_quantize_multiplier(pgee_tensor *m, float scale, const pgee_tensor *s);
 
+/* ---- Tables of embeddings ----------------------------------------------------------------------------------------- */
+
+/* A copy of a table [rows][H] of type F32, F16 or BF16 as F16, each value rounded to the nearest, ties to even.
+ * PGEE_ARGUMENT if a value is NaN, infinite, or 65520 or more in magnitude, which F16 has not: the message names its row and
+ * column. */
+int pgee_table_f16(pgee_tensor **out, const pgee_tensor *table);
+/* The same as S8 [rows][H] and scales, F32 [rows]: scale = absmax of the row / 127, or 1 if that or its reciprocal is not a
+ * normal float; q = rne(value / scale), which stands for q * scale. PGEE_ARGUMENT if a value is NaN or infinite. */
+int pgee_table_s8(pgee_tensor **out, pgee_tensor **scales, const pgee_tensor *table);
+
 /* ---- Packed weights ----------------------------------------------------------------------------------------------- */
 
 enum { PGEE_PER_ROW = 0, PGEE_PER_TENSOR = 1 };
@@ -483,8 +493,9 @@ int pgee_packed_f32(pgee_packed **out, const pgee_tensor *const *weights, int co
 int pgee_packed_bf16(pgee_packed **out, const pgee_tensor *const *weights, int count);
 /* A packed weight [N][K] over tensors that hold the results of pgee_packed_read; they are held, not copied. `bytes` is a vector
  * aligned to 64 bytes: S8 with scales and sums, or F32 or BF16 with scales and sums NULL. PGEE_ARGUMENT for a sum that is impossible
- * for K values. `bytes` may also be a weight [N][K] that is not packed, of type F32, F16 or BF16, for example a table of
- * embeddings that is used elsewhere too: a linear then packs its panels during each run. */
+ * for K values. `bytes` may also be a weight [N][K] that is not packed, of type F32, F16 or BF16, or of type S8 with scales and
+ * without sums. This is for a table of embeddings that is used elsewhere too: a linear then packs its panels as F32 during each
+ * run. */
 int pgee_packed_over(pgee_packed **out, int64_t N, int64_t K, const pgee_tensor *bytes, const pgee_tensor *scales,
                      const pgee_tensor *sums);
 /* Releases one reference. A plan holds its weights. */
@@ -497,9 +508,10 @@ int64_t pgee_packed_N(const pgee_packed *p);
 int pgee_packed_dtype(const pgee_packed *p);
 /* Bytes of the packed weight with its scales, sums and zeros; a table that is not packed is not counted. */
 int64_t pgee_packed_bytes(const pgee_packed *p);
-/* Views of the parts of a packed weight. scales: F32 [N], s8 only. sums: S32 [N], the sums over k, s8 only. bytes: a vector; S8
- * in the order [N/64][K/64][16][64][4], with N and K rounded up to 64; BF16 in the order [N/64][K/32][16][64][2], with N rounded
- * up to 64 and K to 32; or F32 in the order [N/64][K][64], with K rounded up to 16. Each of the three pointers may be NULL. */
+/* Views of the parts of a packed weight. scales: F32 [N], of s8 and of an S8 table only. sums: S32 [N], the sums over k, s8 only.
+ * bytes: a vector; S8 in the order [N/64][K/64][16][64][4], with N and K rounded up to 64; BF16 in the order [N/64][K/32][16][64][2],
+ * with N rounded up to 64 and K to 32; or F32 in the order [N/64][K][64], with K rounded up to 16. Each of the three pointers may be
+ * NULL. */
 int pgee_packed_read(const pgee_packed *p, pgee_tensor **scales, pgee_tensor **sums, pgee_tensor **bytes);
 /* A row-major copy of the weight [N][K], of its type. */
 int pgee_packed_unpack(pgee_tensor **out, const pgee_packed *p);
@@ -554,11 +566,12 @@ typedef struct pgee_quantizer {
  * sequence. skip_padding = 1 (RoBERTa): tokens with id position_offset - 1 are padding. They get position[position_offset - 1]
  * and do not count in the places of other tokens. PGEE_ARGUMENT if an id, a token type or a position has no row. */
 typedef struct pgee_embed_args {
-  const pgee_tensor *word, *position; /* [vocabulary][H], [positions][H], F32, F16 or BF16; position may be NULL */
+  const pgee_tensor *word, *position; /* [vocabulary][H], [positions][H], F32, F16, BF16 or S8; position may be NULL */
   const pgee_tensor *type;            /* [types][H] or NULL */
   int64_t position_offset;
   pgee_tensor *y; /* out F32 [T][H] */
   int skip_padding;
+  const pgee_tensor *word_scales, *position_scales, *type_scales; /* F32 [rows], one scale a row of an S8 table; else NULL */
 } pgee_embed_args;
 
 /* Activations. PGEE_GELU is exact (erf), PGEE_GELU_TANH the approximation by tanh (Hendrycks and Gimpel 2016, arXiv
@@ -578,9 +591,9 @@ enum { PGEE_NATIVE = 0, PGEE_ONEDNN = 1 };
 typedef struct pgee_linear_args {
   const pgee_tensor *x; /* [rows][K] */
   const pgee_packed *w;
-  const pgee_tensor *bias;      /* F32 [N] or NULL */
-  const pgee_tensor *scale;     /* F32 [N]: pgee_packed_multiplier's, or the packed scales if x is dynamic; NULL for F32 and BF16 */
-  int32_t zero;                 /* of x, static */
+  const pgee_tensor *bias;  /* F32 [N] or NULL */
+  const pgee_tensor *scale; /* F32 [N]: pgee_packed_multiplier's, or the packed scales if x is dynamic; NULL for F32 and BF16 */
+  int32_t zero;             /* of x, static */
   const pgee_tensor *row_scale; /* of x, dynamic: F32 [rows], S32 [rows] */
   const pgee_tensor *row_zero;
   int activation;

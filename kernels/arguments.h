@@ -11,6 +11,14 @@ enum { PANEL = 64 };         /* output channels of a panel */
 enum { MAX_TILE_M = 32 };    /* the largest number of rows in a tile of any kernel */
 enum { MAX_PREFETCH = 128 }; /* the largest `step` of a prefetch */
 
+/* One row of an embedding table, [width] values of type PGEE_F32, F16, BF16 or S8, aligned or not. An S8 value q stands for
+ * float(q) * scale. */
+typedef struct table_row {
+  const void *values;
+  int dtype;
+  float scale; /* S8 only */
+} table_row;
+
 /* How a tile of sums becomes results, in this order:
  *   int32 sums  a = c - zero * wsum[n]            (row_zero[t] in place of zero if row_zero is not NULL)
  *               v = fma(float(a) [* row_scale[t]], scale[n], bias[n])

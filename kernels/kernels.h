@@ -72,9 +72,8 @@ typedef struct kernels {
   /* ranges[t] = { min(0, min x * mul), max(0, max x * mul) } */
   void (*range)(float *ranges, const float *x, int64_t ldx, const float *mul, int64_t width, int64_t begin, int64_t end);
 
-  /* y[width] = word + position + type, rows of dtype PGEE_F32, F16 or BF16. position and type may be NULL. */
-  void (*embed)(float *y, const void *word, int word_dtype, const void *position, int position_dtype, const void *type,
-                int type_dtype, int64_t width);
+  /* y[width] = word + position + type. position and type may be NULL. */
+  void (*embed)(float *y, const table_row *word, const table_row *position, const table_row *type, int64_t width);
   /* y[width] from x[rows][ldx] by mode PGEE_POOL_*, rows in ascending order for each channel. */
   void (*pool)(float *y, const float *x, int64_t ldx, int64_t rows, int64_t width, int mode);
   /* y = x / max(Euclidean norm of x, 1e-12) */

@@ -16,6 +16,7 @@
 #include "kernels/gemm_bf16/layout.h"
 #include "kernels/gemm_u8s8/layout.h"
 #include "packed.h"
+#include "table.h"
 #include "tensor.h"
 #include "weights.h"
 
@@ -213,16 +214,18 @@ static void pack_bf16(void *work, const context *c) {
 
 int64_t packed_scratch(const pgee_packed *p) { return F32_ROWS * padded_row(p->K) * (int64_t)sizeof(float); }
 
-/* An F32 table is packed from where it lies. Meanwhile the next 16 rows, which follow in memory, are prefetched. */
-void packed_panel(const pgee_packed *p, int64_t panel, float *to, float *rows) {
+/* An F32 table is packed from where it lies. The rows of other tables are widened first. Meanwhile the next 16 rows, which follow in memory, are prefetched. */
+void packed_panel(const pgee_packed *p, const kernels *k, int64_t panel, float *to, float *rows) {
   const pgee_tensor *table = p->table;
   int in_place = table->dtype == PGEE_F32;
   int64_t stride = in_place ? table->stride : padded_row(p->K), last = least((panel + 1) * PANEL, p->N);
   for (int64_t n = panel * PANEL; n < last; n += F32_ROWS) {
     int64_t count = least(F32_ROWS, last - n);
     const float *from = in_place ? (const float *)table->data + n * stride : rows;
-    for (int64_t i = 0; i < count && !in_place; i++)
-      tensor_row_f32(rows + i * stride, table, n + i);
+    for (int64_t i = 0; i < count && !in_place; i++) {
+      table_row row = table_row_at(table, p->scales_held, n + i);
+      k->embed(rows + i * stride, &row, NULL, NULL, p->K);
+    }
     pack_columns(to + n % PANEL, from, stride, p->K, count,
                  in_place && n + 2 * F32_ROWS <= p->N ? from + F32_ROWS * stride : NULL);
   }

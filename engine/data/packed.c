@@ -9,6 +9,7 @@
 #include "engine/base/numbers.h"
 #include "engine/base/status.h"
 #include "engine/cpu/team.h"
+#include "table.h"
 #include "tensor.h"
 #include "weights.h"
 
@@ -94,11 +95,16 @@ static int has_no(const pgee_packed *p, const char *what) {
   return fail(PGEE_ARGUMENT, "%s weight has no %s", p->dtype == PGEE_BF16 ? "a BF16" : "an FP32", what);
 }
 
+static int check_size(const pgee_packed *p) {
+  if (p->N >= 1 && p->K >= 1 && p->K <= WEIGHTS_MAX_K)
+    return PGEE_OK;
+  return fail(PGEE_ARGUMENT, "a weight [%lld][%lld], expected [N][K] with N of 1 or more and K of 1 to %d", (long long)p->N,
+              (long long)p->K, WEIGHTS_MAX_K);
+}
+
 static int check_packed(const pgee_packed *p, const pgee_tensor *bytes, const pgee_tensor *scales, const pgee_tensor *sums) {
   int64_t total;
-  if (p->N < 1 || p->K < 1 || p->K > WEIGHTS_MAX_K)
-    return fail(PGEE_ARGUMENT, "a weight [%lld][%lld], expected [N][K] with N of 1 or more and K of 1 to %d", (long long)p->N,
-                (long long)p->K, WEIGHTS_MAX_K);
+  TRY(check_size(p));
   if (__builtin_mul_overflow(p->panels, p->panel_bytes, &total))
     return fail(PGEE_ARGUMENT, "N is %lld, which is more than can be counted", (long long)p->N);
   TRY(tensor_expect(bytes, "bytes", -1, 1, total / pgee_dtype_bytes(p->dtype), -1));
@@ -116,8 +122,15 @@ static int check_packed(const pgee_packed *p, const pgee_tensor *bytes, const pg
   return check_sums(sums, p->K);
 }
 
-/* [N][K] of a float type, with memory. */
+/* [N][K] of a float type, or of S8 with scales; with memory. */
 static int check_table(const pgee_packed *p, const pgee_tensor *table, const pgee_tensor *scales, const pgee_tensor *sums) {
+  if (table->dtype == PGEE_S8) {
+    if (sums)
+      return fail(PGEE_ARGUMENT, "a table of type I8 has no sums");
+    TRY(check_size(p));
+    TRY(tensor_expect_memory(table, "bytes"));
+    return table_check(table, "bytes", scales, "scales", p->N, p->K);
+  }
   TRY(weights_check(&table, 1));
   if (p->N != table->shape[0] || p->K != table->shape[1])
     return fail(PGEE_ARGUMENT, "bytes is [%lld][%lld], expected [%lld][%lld]", (long long)table->shape[0],
@@ -146,7 +159,7 @@ int pgee_packed_over(pgee_packed **out, int64_t N, int64_t K, const pgee_tensor 
   p->sums_held = tensor_hold(sums);
   p->bytes = table ? NULL : bytes->data;
   p->table = table ? p->bytes_held : NULL;
-  p->scales = scales ? scales->data : NULL;
+  p->scales = scales && !table ? scales->data : NULL;
   p->sums = sums ? sums->data : NULL;
   int status = vector_new(&p->zeros_held, PGEE_F32, N);
   if (status != PGEE_OK) {
@@ -167,9 +180,10 @@ int pgee_packed_dtype(const pgee_packed *p) { return p ? p->dtype : -1; }
 static int64_t vector_bytes(const pgee_tensor *t) { return t ? t->shape[0] * pgee_dtype_bytes(t->dtype) : 0; }
 
 int64_t pgee_packed_bytes(const pgee_packed *p) {
-  return !p ? 0
-            : (p->table ? 0 : vector_bytes(p->bytes_held)) + vector_bytes(p->scales_held) + vector_bytes(p->sums_held) +
-                  vector_bytes(p->zeros_held);
+  if (!p)
+    return 0;
+  int64_t own = p->table ? 0 : vector_bytes(p->bytes_held) + vector_bytes(p->scales_held);
+  return own + vector_bytes(p->sums_held) + vector_bytes(p->zeros_held);
 }
 
 int pgee_packed_read(const pgee_packed *p, pgee_tensor **scales, pgee_tensor **sums, pgee_tensor **bytes) {
@@ -200,7 +214,7 @@ int pgee_packed_unpack(pgee_tensor **out, const pgee_packed *p) {
   TRY(pgee_tensor_new(&t, p->dtype, 2, shape));
   for (int64_t n = 0; n < p->N; n++) {
     if (p->table) {
-      tensor_row_f32((float *)t->data + n * t->stride, p->table, n);
+      table_row_f32((float *)t->data + n * t->stride, p->table, p->scales_held, n);
       continue;
     }
     for (int64_t k = 0; k < p->K; k++) {

@@ -1,13 +1,15 @@
 /* embed.c: y = (word[id] + type[type id]) + position[place in the sequence + offset]. Threads share the tokens. */
 #include "operator.h"
 #include "engine/base/status.h"
+#include "engine/data/table.h"
 #include "expect.h"
 
-static int table_check(const pgee_tensor *t, const char *what, int64_t width) {
-  TRY(tensor_expect(t, what, -1, 2, -1, width));
-  if (t->dtype != PGEE_F32 && t->dtype != PGEE_F16 && t->dtype != PGEE_BF16)
-    return fail(PGEE_ARGUMENT, "%s is %s, expected F32, F16 or BF16", what, pgee_dtype_name(t->dtype));
-  return t->rows == PGEE_FIXED ? PGEE_OK : fail(PGEE_ARGUMENT, "%s is a plan's buffer, expected a weight", what);
+/* A table that may be missing; then it has no scales either. */
+static int optional_check(const pgee_tensor *t, const char *what, const pgee_tensor *scales, const char *what_scales,
+                          int64_t width) {
+  if (t)
+    return table_check(t, what, scales, what_scales, -1, width);
+  return scales ? fail(PGEE_ARGUMENT, "%s is given, but %s is not", what_scales, what) : PGEE_OK;
 }
 
 static int check(const void *args) {
@@ -16,11 +18,9 @@ static int check(const void *args) {
   int64_t H = a->y->shape[1];
   if (a->y->rows != PGEE_FIXED)
     TRY(expect_rows(a->y, "y", PGEE_TOKENS));
-  TRY(table_check(a->word, "word", H));
-  if (a->position)
-    TRY(table_check(a->position, "position", H));
-  if (a->type)
-    TRY(table_check(a->type, "type", H));
+  TRY(table_check(a->word, "word", a->word_scales, "word_scales", -1, H));
+  TRY(optional_check(a->position, "position", a->position_scales, "position_scales", H));
+  TRY(optional_check(a->type, "type", a->type_scales, "type_scales", H));
   if (a->position_offset < 0)
     return fail(PGEE_ARGUMENT, "position_offset is %lld, expected 0 or more", (long long)a->position_offset);
   if (a->skip_padding && a->position_offset < 1)
@@ -54,12 +54,6 @@ static int check_batch(const void *args, const pgee_batch *batch, int64_t S) {
   return PGEE_OK;
 }
 
-static const void *row(const pgee_tensor *t, int64_t i) {
-  return t ? (const char *)t->data + i * t->stride * pgee_dtype_bytes(t->dtype) : NULL;
-}
-
-static int dtype_of(const pgee_tensor *t) { return t ? t->dtype : PGEE_F32; }
-
 /* The sequence that token t is in: the last one that starts at or before it. */
 static int64_t sequence_of(const pgee_batch *batch, int64_t t) {
   int64_t low = 0, high = batch->B;
@@ -85,7 +79,7 @@ static int64_t counted(const pgee_embed_args *a, const pgee_batch *batch, int64_
 
 /* Rows of words come from memory, from anywhere in it. */
 static void fetch_row(const pgee_tensor *word, int32_t id) {
-  const char *p = row(word, id);
+  const char *p = table_row_at(word, NULL, id).values;
   int64_t bytes = word->shape[1] * pgee_dtype_bytes(word->dtype);
   for (int64_t i = 0; i < bytes; i += 64)
     __builtin_prefetch(p + i, 0, 3);
@@ -108,10 +102,14 @@ static void run(const void *args, const context *c) {
       place = 0;
     if (t + AHEAD < last)
       fetch_row(a->word, batch->ids[t + AHEAD]);
-    const void *position = row(a->position, a->position_offset + (is_padding(a, batch->ids[t]) ? -1 : place++));
-    const void *type = row(a->type, batch->types ? batch->types[t] : 0);
-    c->k->embed(tensor_floats(a->y) + t * a->y->stride, row(a->word, batch->ids[t]), a->word->dtype, position,
-                dtype_of(a->position), type, dtype_of(a->type), a->y->shape[1]);
+    int64_t at = a->position_offset + (is_padding(a, batch->ids[t]) ? -1 : place++);
+    table_row word = table_row_at(a->word, a->word_scales, batch->ids[t]), position, type;
+    if (a->position)
+      position = table_row_at(a->position, a->position_scales, at);
+    if (a->type)
+      type = table_row_at(a->type, a->type_scales, batch->types ? batch->types[t] : 0);
+    c->k->embed(tensor_floats(a->y) + t * a->y->stride, &word, a->position ? &position : NULL, a->type ? &type : NULL,
+                a->y->shape[1]);
   }
 }
 
@@ -119,7 +117,9 @@ const operator_entry op_embed = {
     .name = "embed",
     .args_bytes = sizeof(pgee_embed_args),
     .fields = {FIELD(FIELD_READ, pgee_embed_args, word), FIELD(FIELD_READ, pgee_embed_args, position),
-               FIELD(FIELD_READ, pgee_embed_args, type), FIELD(FIELD_WRITE, pgee_embed_args, y)},
+               FIELD(FIELD_READ, pgee_embed_args, type), FIELD(FIELD_READ, pgee_embed_args, word_scales),
+               FIELD(FIELD_READ, pgee_embed_args, position_scales), FIELD(FIELD_READ, pgee_embed_args, type_scales),
+               FIELD(FIELD_WRITE, pgee_embed_args, y)},
     .check = check,
     .needs_batch = operator_needs_always,
     .check_batch = check_batch,

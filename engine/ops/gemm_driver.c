@@ -203,7 +203,7 @@ static void panel_f32(const pgee_linear_args *a, const kernels *k, const epilogu
   int64_t n0 = panel * PANEL;
   int n = (int)least(PANEL, w->N - n0);
   if (w->table)
-    packed_panel(w, panel, own, own + w->panel_bytes / (int64_t)sizeof(float));
+    packed_panel(w, k, panel, own, own + w->panel_bytes / (int64_t)sizeof(float));
   /* A single tile takes no longer than its own panel takes to arrive, so it prefetches nothing. */
   const float *next = next_span.bytes && last - first > k->tile_m_f32 ? (const float *)(const void *)next_span.from : NULL;
   for (int64_t t = first, quarter = 0; t < last; t += k->tile_m_f32, quarter++) {

@@ -212,16 +212,21 @@ void NAME(norm)(const norm *given, int64_t begin, int64_t end) {
 
 /* ---- Embedding, pooling, the rest ---------------------------------------------------------------------------------- */
 
-/* Lanes k to k + n of a row of any float type, aligned or not. */
-INLINE v16 load_as(const void *row, int dtype, int64_t k, int n) {
-  const char *p = row;
-  return dtype == PGEE_F32 ? vload(p + 4 * k, n) : dtype == PGEE_F16 ? vload_f16(p + 2 * k, n) : vload_bf16(p + 2 * k, n);
+/* Lanes k to k + n of a row of a table. */
+INLINE v16 load_row(const table_row r, int64_t k, int n) {
+  const char *p = r.values;
+  switch (r.dtype) {
+  case PGEE_F32: return vload(p + 4 * k, n);
+  case PGEE_F16: return vload_f16(p + 2 * k, n);
+  case PGEE_BF16: return vload_bf16(p + 2 * k, n);
+  default: return vmul(vload_s8(p + k, n), vsplat(r.scale));
+  }
 }
 
-void NAME(embed)(float *y, const void *word, int word_dtype, const void *position, int position_dtype, const void *type,
-                 int type_dtype, int64_t width) {
-  LANES(width, v16 v = load_as(word, word_dtype, k, n); if (type) v = vadd(v, load_as(type, type_dtype, k, n));
-        if (position) v = vadd(v, load_as(position, position_dtype, k, n)); vstore(y + k, v, n));
+void NAME(embed)(float *y, const table_row *word, const table_row *position, const table_row *type, int64_t width) {
+  const table_row w = *word, none = {0}, p = position ? *position : none, t = type ? *type : none;
+  LANES(width, v16 v = load_row(w, k, n); if (t.values) v = vadd(v, load_row(t, k, n));
+        if (p.values) v = vadd(v, load_row(p, k, n)); vstore(y + k, v, n));
 }
 
 INLINE v16 pool_lanes(const float *x, int64_t ldx, int64_t rows, int mode, int n) {

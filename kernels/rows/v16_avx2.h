@@ -37,6 +37,13 @@ INLINE v16 vload_f16(const void *p, int n) {
   return (v16){_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)h)),
                _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(h + 8)))};
 }
+INLINE v16 vload_s8(const void *p, int n) {
+  int8_t q[16] = {0};
+  memcpy(q, p, (size_t)n);
+  __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)q);
+  return (v16){_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+               _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(bytes, bytes)))};
+}
 INLINE void vstore(float *p, v16 x, int n) {
   if (n == 16) {
     _mm256_storeu_ps(p, x.a);

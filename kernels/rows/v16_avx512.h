@@ -15,6 +15,7 @@ INLINE v16 vload_bf16(const void *p, int n) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes(n), p)), 16));
 }
 INLINE v16 vload_f16(const void *p, int n) { return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes(n), p)); }
+INLINE v16 vload_s8(const void *p, int n) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(lanes(n), p))); }
 INLINE void vstore(float *p, v16 a, int n) {
   if (n == 16)
     _mm512_storeu_ps(p, a);

@@ -33,7 +33,7 @@ INLINE v16 vsplat(float x) {
   EACH r.x[i] = x;
   return r;
 }
-/* p need not be aligned, here and in the next two. */
+/* p need not be aligned, here and in the next three. */
 INLINE v16 vload(const void *p, int n) {
   v16 r = {{0}};
   memcpy(r.x, p, (size_t)n * sizeof *r.x);
@@ -58,6 +58,14 @@ INLINE v16 vload_f16(const void *p, int n) {
     else /* the exponent's bias differs by 112; a denormal is an integer times 2^-24 */
       r.x[i] = of_bits(sign | bits_of(of_bits(rest) * 0x1p112f));
   }
+  return r;
+}
+/* Signed bytes as floats. */
+INLINE v16 vload_s8(const void *p, int n) {
+  int8_t q[16] = {0};
+  memcpy(q, p, (size_t)n);
+  v16 r;
+  EACH r.x[i] = (float)q[i];
   return r;
 }
 INLINE void vstore(float *p, v16 a, int n) { memcpy(p, a.x, (size_t)n * sizeof *p); }

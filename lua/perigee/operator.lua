@@ -45,6 +45,7 @@ local operators = {
     code = C.PGEE_EMBED, args = ffi.typeof "pgee_embed_args",
     fields = {
       word = "tensor", position = "tensor", type = "tensor", position_offset = "integer", y = "tensor", skip_padding = "flag",
+      word_scales = "tensor", position_scales = "tensor", type_scales = "tensor",
     },
   },
   linear = {

@@ -20,7 +20,7 @@ local out_tensor, out_scales, out_sums = pgee.out "pgee_tensor *", pgee.out "pge
 
 local PER = { row = C.PGEE_PER_ROW, tensor = C.PGEE_PER_TENSOR }
 local DTYPES = { s8 = C.PGEE_S8, bf16 = C.PGEE_BF16, f32 = C.PGEE_F32 }
-local known = { per = true, dtype = true, smooth = true, in_place = true, pages = true }
+local known = { per = true, dtype = true, smooth = true, in_place = true, scales = true, pages = true }
 local PAGES = { normal = true, huge = true }
 
 -- A list of tensors from a tensor, a list of them, or nested lists of numbers.
@@ -68,6 +68,7 @@ end
 -- NaN and infinity are an error that names weight, row and column.
 --   in_place  true: W, a tensor, stays where it lies, and is packed panel by panel whenever it is multiplied by: for a table that
 --             is used elsewhere, too. dtype is "f32"; NaN and infinity are not looked for
+--   scales    F32 [N], if W is a table of type I8, which must be in place: W[n][k] stands for W[n][k] * scales[n] (quant.table)
 function M.new(W, given)
   given = options.check(given, known, "packed")
   local dtype = options.choice(given.dtype or "s8", DTYPES, "packed: dtype")
@@ -77,7 +78,9 @@ function M.new(W, given)
     if given.dtype or given.smooth or given.per or not tensor.is(W) or #W.shape ~= 2 then
       error("packed: in_place is for a tensor [N][K] as it is")
     end
-    return M.over({ N = W.shape[1], K = W.shape[2], bytes = W })
+    return M.over({ N = W.shape[1], K = W.shape[2], bytes = W, scales = given.scales })
+  elseif given.scales ~= nil then
+    error("packed: scales is for in_place = true with a table of type I8 only")
   end
   local list = weights_of(W)
   local array, count = M.handles(list, "weight")
@@ -143,15 +146,20 @@ function methods.multiplier(w, x_scale)
 end
 
 --- What it is made of, views of its memory: { bytes = I8, BF16 or F32, as the kernels read them, scales = F32 [N], sums = I32
--- [N] }, the last two of s8 only.
+-- [N] }. Only s8 has sums. Only s8 and a table of type I8 have scales. The bytes of a weight in place are the table [N][K].
 function methods.parts(w)
   local h = class.handle(w, "packed weight")
-  local s8 = C.pgee_packed_dtype(h) == C.PGEE_S8
-  check(C.pgee_packed_read(h, s8 and out_scales or nil, s8 and out_sums or nil, out_tensor))
-  return {
-    bytes = tensor.wrap(out_tensor[0]), scales = s8 and tensor.wrap(out_scales[0]) or nil,
-    sums = s8 and tensor.wrap(out_sums[0]) or nil,
-  }
+  check(C.pgee_packed_read(h, nil, nil, out_tensor))
+  local parts = { bytes = tensor.wrap(out_tensor[0]) }
+  if parts.bytes.dtype == "I8" then
+    check(C.pgee_packed_read(h, out_scales, nil, nil))
+    parts.scales = tensor.wrap(out_scales[0])
+  end
+  if C.pgee_packed_dtype(h) == C.PGEE_S8 then
+    check(C.pgee_packed_read(h, nil, out_sums, nil))
+    parts.sums = tensor.wrap(out_sums[0])
+  end
+  return parts
 end
 
 --- Frees it at once, unless a plan still holds it.

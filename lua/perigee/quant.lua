@@ -73,6 +73,21 @@ function M.multiplier(scale, s)
   return m
 end
 
+local out_table, out_scales = pgee.out "pgee_tensor *", pgee.out "pgee_tensor *"
+
+--- A copy of an embedding table, a tensor [rows][H] of type F32, F16 or BF16, as F16 (type = "f16") or as I8 (type = "int8").
+-- Second result of "int8": the scales, F32 [rows]; W[n][k] is about q[n][k] * scales[n], where scales[n] = absmax of the row /
+-- 127. An error if a value is NaN or infinite, or too large for F16.
+function M.table(W, type)
+  local handle = tensor.handle(W, "quant.table: the table")
+  if options.choice(type, { f16 = true, int8 = true }, "quant.table: type") == "f16" then
+    check(C.pgee_table_f16(out_table, handle))
+    return tensor.wrap(out_table[0])
+  end
+  check(C.pgee_table_s8(out_table, out_scales, handle))
+  return tensor.wrap(out_table[0]), tensor.wrap(out_scales[0])
+end
+
 -- 1 / s[k]: what a dynamic quantizer multiplies by.
 local function reciprocal(s, what)
   local handle = tensor.handle(s, what .. ": smooth")

@@ -194,6 +194,11 @@ typedef struct row_buffers {
   int32_t zeros[ROWS];
 } row_buffers;
 
+static void embed_row(const kernels *k, const row_buffers *b, int t, int64_t width) {
+  table_row word = {b->x.f + t * width, PGEE_F32, 0}, position = {b->residual.f, PGEE_F32, 0}, type = {b->v.f, PGEE_F32, 0};
+  k->embed(b->y.f + t * width, &word, &position, &type, width);
+}
+
 static double cycles_of_rows(const kernels *k, const char *op, row_buffers *b, int64_t width, int mode, int tries) {
   quantizer z = {.mode = mode,
                  .mul = b->v.f,
@@ -223,8 +228,7 @@ static double cycles_of_rows(const kernels *k, const char *op, row_buffers *b, i
   else if (!strcmp(op, "range"))
     MEASURE(2, k->range(b->ranges, b->x.f, width, b->v.f, width, 0, ROWS));
   else if (!strcmp(op, "embed"))
-    MEASURE(2, for (int t = 0; t < ROWS; t++)
-                   k->embed(b->y.f + t * width, b->x.f + t * width, PGEE_F32, b->residual.f, PGEE_F32, b->v.f, PGEE_F32, width));
+    MEASURE(2, for (int t = 0; t < ROWS; t++) embed_row(k, b, t, width));
   else if (!strcmp(op, "pool"))
     MEASURE(2, k->pool(b->y.f, b->x.f, width, ROWS, width, mode));
   else if (!strcmp(op, "unit"))

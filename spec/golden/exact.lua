@@ -33,11 +33,19 @@ exact.modes = {
   },
 }
 for _, mode in pairs(exact.modes) do
-  mode.weights, mode.range = "row", "minmax"
+  mode.weights, mode.range, mode.tables = "row", "minmax", "f32"
+end
+for _, tables in ipairs { "f16", "int8" } do
+  local mode = {}
+  for key, value in pairs(exact.modes.dynamic) do
+    mode[key] = value
+  end
+  mode.tables = tables
+  exact.modes["tables-" .. tables] = mode
 end
 exact.mode_names = {
   "static", "static-symmetric", "dynamic", "dynamic-asymmetric", "dynamic-sequence", "static-attention", "dynamic-attention",
-  "static-bf16",
+  "static-bf16", "tables-f16", "tables-int8",
 }
 
 --- Returns the inputs on which a model calibrates, and those that it answers. `name` is that of spec.support.models, or "minilm".
@@ -80,7 +88,8 @@ function exact.statistics(stats)
   return d:text()
 end
 
---- Returns the digest of what quantization made: packed bytes, scales, sums, multipliers, zero points.
+--- Returns the digest of what quantization made: packed bytes, scales, sums, multipliers, zero points, and embedding tables
+-- unless they are the checkpoint's.
 function exact.packed(q)
   local d = digest.new()
   local function add(t)
@@ -102,6 +111,11 @@ function exact.packed(q)
       add(args.scale)
       add(linear.quantize and linear.quantize.m)
       d:string(tostring(linear.quantize and linear.quantize.zero))
+    end
+  end
+  for _, embed in ipairs(q.settings.tables ~= "f32" and q:runner("hidden").lowered.embeds or {}) do
+    for _, key in ipairs { "word", "word_scales", "position", "position_scales", "type", "type_scales" } do
+      add(embed[key])
     end
   end
   for _, node in ipairs(q:runner("hidden").lowered.attentions) do

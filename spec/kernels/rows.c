@@ -178,11 +178,12 @@ static void run_rows(const kernels *k, const rows_case *c, const rows_input *i, 
     k->range(r->other.f, i->x.f, ld, c->multiplied ? i->mul.f : NULL, c->width, t, end);
 }
 
-/* Rows of 16-bit floats begin at an odd address, as they may in a mapped file. */
+/* Rows begin at an odd address, as they may in a mapped file. Each row ends before a guard page. */
 static void run_embed(const kernels *k, const rows_case *c, const rows_input *i, const rows_result *r) {
   int dtype = c->activation;
-  int64_t bytes = c->width * (dtype == PGEE_F32 ? 4 : 2);
+  int64_t bytes = c->width * (dtype == PGEE_F32 ? 4 : dtype == PGEE_S8 ? 1 : 2);
   block row[3];
+  table_row given[3];
   uint32_t seed = c->seed;
   for (int j = 0; j < 3; j++) {
     row[j] = block_bytes(bytes);
@@ -190,10 +191,11 @@ static void run_embed(const kernels *k, const rows_case *c, const rows_input *i,
       row[j].u[b] = (uint8_t)draw(&seed);
     if (dtype == PGEE_F32)
       memcpy(row[j].u, j ? i->residual.u : i->x.u, (size_t)bytes);
-    memmove(row[j].u - 1, row[j].u, (size_t)bytes);
+    int odd = dtype != PGEE_S8; /* bytes have no alignment, and so end at the guard page */
+    memmove(row[j].u - odd, row[j].u, (size_t)bytes);
+    given[j] = (table_row){row[j].u - odd, dtype, i->gamma.f[0] * (float)(j + 1)};
   }
-  k->embed(r->y.f, row[0].u - 1, dtype, c->residual ? row[1].u - 1 : NULL, dtype, c->multiplied ? row[2].u - 1 : NULL, dtype,
-           c->width);
+  k->embed(r->y.f, given, c->residual ? given + 1 : NULL, c->multiplied ? given + 2 : NULL, c->width);
   for (int j = 0; j < 3; j++)
     block_free(row[j]);
 }
@@ -471,6 +473,16 @@ PUBLIC void spec_widen(int isa, int dtype, float *y) {
     int n = 65536 - u < 61 ? (int)(65536 - u) : 61;
     for (int i = 0; i < n; i++)
       h[i] = (uint16_t)(u + i);
-    kernels_for(isa)->embed(y + u, h, dtype, NULL, dtype, NULL, dtype, n);
+    kernels_for(isa)->embed(y + u, &(table_row){h, dtype, 0}, NULL, NULL, n);
   }
+}
+
+/* y [256] of the bytes 0 to 255 as S8 with a scale, by an ISA's embed. The three rows of 61, 131 and 64 bytes end unaligned. */
+PUBLIC void spec_widen_s8(int isa, float scale, float *y) {
+  const int n[] = {61, 131, 64};
+  uint8_t q[256];
+  for (int u = 0; u < 256; u++)
+    q[u] = (uint8_t)u;
+  for (int i = 0, u = 0; i < 3; u += n[i++])
+    kernels_for(isa)->embed(y + u, &(table_row){q + u, PGEE_S8, scale}, NULL, NULL, n[i]);
 }

@@ -24,6 +24,7 @@ local C = require("spec.support.native").cdef [[
   int spec_activate_u8(int isa, float x, int activation);
   double spec_function_error(int activation, float limit, uint32_t stride);
   void spec_widen(int isa, int dtype, float *y);
+  void spec_widen_s8(int isa, float scale, float *y);
 ]]
 
 local NAMES = kernels.row_operators()
@@ -86,7 +87,7 @@ local function variants(more, f)
     with { op = RANGE, multiplied = B }
     with { op = POOL, activation = { 0, 1, 2, 3, 4, 5 } }
     with { op = { UNIT, MINMAX } }
-    with { op = EMBED, activation = { C.PGEE_F32, C.PGEE_F16, C.PGEE_BF16 }, residual = B, multiplied = B }
+    with { op = EMBED, activation = { C.PGEE_F32, C.PGEE_F16, C.PGEE_BF16, C.PGEE_S8 }, residual = B, multiplied = B }
   end
 end
 
@@ -239,6 +240,19 @@ describe("row operators", function()
       end)
     end)
 
+    check("widen every byte with its row's scale, rounded once", function()
+      local y, float = ffi.new "float[256]", ffi.new "float[1]"
+      for _, scale in ipairs { 1, 0.1, 1 / 127, 2 ^ -130, 1e37 } do
+        float[0] = scale
+        scale = float[0]
+        C.spec_widen_s8(isa, scale, y)
+        for u = 0, 255 do
+          float[0] = (u < 128 and u or u - 256) * scale -- exact in double: 24 bits times 8
+          assert(y[u] == float[0], u)
+        end
+      end
+    end)
+
     check("define activations at the ends", function()
       for activation = C.PGEE_GELU, C.PGEE_GELU_TANH_ROUNDED do
         local function f(x)
@@ -328,14 +342,16 @@ describe("row operators", function()
   it("give the bits they always gave", function()
     for isa = 0, C.PGEE_ISAS - 1 do
       if C.pgee_isa_runs(isa) == 1 then
-        local h = { 0xcbf29ce484222325ULL, 0xcbf29ce484222325ULL }
+        local h = { 0xcbf29ce484222325ULL, 0xcbf29ce484222325ULL, 0xcbf29ce484222325ULL }
         variants({ rows = 4, width = { 5, 16, 64, 100 }, fill = { ORDINARY, SPECIAL } }, function(case)
           local weighted = case.op == POOL and case.activation == C.PGEE_POOL_WEIGHTED -- younger than the first digest
-          local i = weighted and 2 or 1
+          local bytes = case.op == EMBED and case.activation == C.PGEE_S8
+          local i = weighted and 2 or bytes and 3 or 1
           h[i] = C.spec_rows_digest(isa, lower(case), h[i])
         end)
         assert.equal("4d4e99f89d22d104", bit.tohex(h[1]), ffi.string(C.pgee_isa_name(isa)))
         assert.equal("6c9f0c0e9b59fcca", bit.tohex(h[2]), ffi.string(C.pgee_isa_name(isa)))
+        assert.equal("ebbb84020ca8f72d", bit.tohex(h[3]), ffi.string(C.pgee_isa_name(isa)))
       end
     end
   end)

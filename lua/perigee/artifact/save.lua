@@ -59,8 +59,8 @@ function Store:packed(w, name)
   if not known then
     local parts = w:parts()
     known = { N = w.N, K = w.K, packed = self:name(parts.bytes, name .. ".packed") }
-    for _, key in ipairs(parts.scales and { "scales", "sums" } or {}) do
-      known[key] = self:name(parts[key], name .. "." .. key)
+    for _, key in ipairs { "scales", "sums" } do
+      known[key] = parts[key] and self:name(parts[key], name .. "." .. key)
     end
     self.held[w] = known
   end

@@ -24,6 +24,7 @@ local settings = require "perigee.quantize.settings"
 local smooth = require "perigee.graph.passes.smooth"
 local Statistics = require "perigee.quantize.statistics"
 local sweep = require "perigee.quantize.sweep"
+local tables = require "perigee.graph.passes.tables"
 local tasks = require "perigee.tasks"
 local raise = pgee.raise
 
@@ -71,9 +72,8 @@ function Quantized.__newindex(q, key, value)
   raise(change, q, settings.with, { [key] = value })
 end
 
--- From a graph to INT8: each pass takes a graph and returns one.
 local function to_int8(q, graph, memo)
-  graph = gather.pass(place(graph, q.settings), q.settings)
+  graph = gather.pass(place(tables(graph, q.settings, memo), q.settings), q.settings)
   graph = smooth.pass(graph, q.stats, q.settings, memo)
   graph = quantize.pass(graph, q.stats, q.settings, memo)
   return attention.pass(graph, q.stats, q.settings, memo)

@@ -15,6 +15,8 @@
 --   range        range method: how the range that a static scale covers is chosen (quantize/ranges/init.lua)
 --   floats       "f32", or "bf16": linears that are not INT8 (skipped ones, heads, the decoder of fill_mask) round their inputs
 --                and weights to BF16 and add up in FP32. Attention that is not INT8, norms and layers after the pooling stay FP32
+--   tables       "f32" (default): embedding tables stay as the checkpoint has them. "f16": F16. "int8": INT8 with one scale for
+--                each row. A decoder that is tied to a table multiplies by the same values
 --   pages        "normal", or "huge": packed weights lie in memory that asks the kernel for huge pages. The bits are the same
 --   sites        settings of single sites: { pattern = { alpha = 0.5, ... } }. For each setting the closest pattern that has a
 --                value for it decides. A site with activations of its own has their defaults of symmetric and per, and of an

@@ -146,8 +146,12 @@ local function bytes_of(t)
   return bytes
 end
 
---- The memory that the model holds, in bytes: { weights = packed weights, tables = embedding tables, which are mapped from the
--- checkpoint's file, workspace = the runners' workspaces }. With the setting pages = "huge" there is a field `huge`, too: how
+-- The fields of an embed operator that are tables, or their scales.
+local TABLES = { "word", "position", "type", "word_scales", "position_scales", "type_scales" }
+
+--- The memory that the model holds, in bytes: { weights = packed weights, tables = embedding tables with their scales, workspace
+-- = the runners' workspaces }. Tables are mapped from the file of the checkpoint or of the artifact, unless the setting `tables`
+-- of a quantized model made them. With the setting pages = "huge" there is a field `huge`, too: how
 -- much of this process's weights Linux has put into huge pages.
 function Encoder:memory()
   raise(options.method, self, "memory")
@@ -161,7 +165,7 @@ function Encoder:memory()
       add("weights", linear.args.w, linear.args.w.bytes)
     end
     for _, embed in ipairs(runner.lowered.embeds) do
-      for _, name in ipairs { "word", "position", "type" } do
+      for _, name in ipairs(TABLES) do
         local t = embed[name]
         if t then
           add("tables", tostring(t:pointer()), bytes_of(t))

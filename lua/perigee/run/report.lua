@@ -59,6 +59,9 @@ local function notes_of(encoder)
   end
   if encoder.settings then
     notes[#notes + 1] = "settings: " .. tostring(encoder.settings)
+    if encoder.settings.tables ~= "f32" then
+      notes[#notes + 1] = ("embedding tables: %s, %.1f MB"):format(encoder.settings.tables, encoder:memory().tables / 1e6)
+    end
     if encoder.settings.pages == "huge" and not encoder.file then
       local asked, granted = packed.huge_pages()
       notes[#notes + 1] = ("huge pages: %.1f MB of weights lie in memory that asks for them, %s"):format(asked / 1e6,

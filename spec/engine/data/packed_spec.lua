@@ -4,6 +4,7 @@ local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 local linear = require "perigee.linear"
 local packed = require "perigee.packed"
+local quant = require "perigee.quant"
 local engine = require "spec.support.engine"
 local live = require "spec.support.live"
 local C = pgee.C
@@ -242,7 +243,7 @@ describe("a packed weight", function()
     refuses("s is F32 [2], expected F32 [3]", W, { smooth = engine.vector(2) })
     refuses("packed: per is the string 'column', expected one of row, tensor", W, { per = "column" })
     refuses("packed: dtype is the string 's4', expected one of bf16, f32, s8", W, { dtype = "s4" })
-    refuses("packed has no option smoth, only dtype, in_place, pages, per, smooth", W, { smoth = 1 })
+    refuses("packed has no option smoth, only dtype, in_place, pages, per, scales, smooth", W, { smoth = 1 })
     refuses("packed: in_place is for a tensor [N][K] as it is", { W }, { in_place = true })
     refuses("packed: in_place is for a tensor [N][K] as it is", W, { in_place = true, dtype = "f32" })
     refuses("weight 1 is U8, expected F32, F16 or BF16", tensor.new("U8", { 2, 3 }), { in_place = true })
@@ -283,6 +284,45 @@ describe("a packed weight", function()
     assert.error_matches(function()
       linear(engine.matrix(1, 3), packed.new(engine.matrix(2, 3), { in_place = true }), { kernel = "onednn" })
     end, "oneDNN", 1, true)
+  end)
+
+  it("in place reads a table of type I8 with scales as the floats it stands for", function()
+    for _, shape in ipairs { { 1, 1 }, { 63, 5 }, { 64, 16 }, { 129, 70 }, { 200, 33 } } do
+      local N, K = unpack(shape)
+      local table, scales = quant.table(engine.matrix(N, K, N), "int8")
+      local wide = tensor.new("F32", { N, K })
+      for n = 1, N do
+        for k = 1, K do
+          wide[n][k] = float(table[n][k] * scales[n])
+        end
+      end
+      local place, own, x = packed.new(table, { in_place = true, scales = scales }), packed.new(wide, { dtype = "f32" }),
+        engine.matrix(13, K, 9)
+      assert.equal("f32", place.dtype)
+      assert.is_true(place:unpack():equals(wide))
+      assert.equal(4 * N, place.bytes)
+      local parts = place:parts()
+      assert.is_true(parts.bytes:equals(table) and parts.scales:equals(scales) and parts.sums == nil)
+      local y = engine.same_everywhere(function() return { linear(x, place) } end)
+      assert.is_true(y[1]:equals(linear(x, own)))
+    end
+  end)
+
+  it("refuses scales that a table does not have", function()
+    local table, scales = quant.table(engine.matrix(2, 3), "int8")
+    local function refuses(message, ...)
+      local arguments = { ... }
+      assert.error_matches(function() packed.new(unpack(arguments)) end, message, 1, true)
+    end
+    refuses("scales is missing, expected F32 [2], one scale for each row of bytes, which is I8", table, { in_place = true })
+    refuses("scales is F32 [3], expected F32 [2]", table, { in_place = true, scales = engine.vector(3) })
+    refuses("an FP32 weight has no scales", engine.matrix(2, 3), { in_place = true, scales = scales })
+    refuses("packed: scales is for in_place = true with a table of type I8 only", engine.matrix(2, 3), { scales = scales })
+    assert.error_matches(function()
+      packed.over { N = 2, K = 3, bytes = table, scales = scales, sums = tensor.new("I32", { 2 }) }
+    end, "a table of type I8 has no sums", 1, true)
+    assert.error_matches(function() packed.over { N = 3, K = 3, bytes = table, scales = scales } end,
+      "bytes is I8 [2][3], expected", 1, true)
   end)
 
   it("is freed by name, views keep what they see, and nothing is left", function()

@@ -1,4 +1,5 @@
 local tensor = require "perigee.tensor"
+local ffi = require "ffi"
 local quant = require "perigee.quant"
 local engine = require "spec.support.engine"
 local float, rne = engine.float, engine.rne
@@ -180,5 +181,77 @@ describe("quantizing by hand", function()
     assert.error_matches(function() x8.q:totable() end, "released")
     x8 = quant.quantize(x, { smooth = engine.vector(37, 5, 0.5, 1) })
     assert.matches("a scale and zero for each row, smoothed", tostring(x8))
+  end)
+end)
+
+describe("tables", function()
+  -- The values of an F16 tensor [1][n] by their bits.
+  local function f16_bits(t)
+    local bits, list = ffi.cast("const uint16_t *", (t:pointer())), {}
+    for i = 1, t.shape[2] do
+      list[i] = bits[i - 1]
+    end
+    return list
+  end
+
+  it("as F16 keep every F16 value, and round ties to even", function()
+    local all, up, between, down = {}, {}, {}, {}
+    for u = 0, 0x7bfe do -- every F16 value but the largest
+      local e, m = bit.rshift(u, 10), bit.band(u, 1023)
+      local value, step = (e == 0 and m or 1024 + m) * 2 ^ (math.max(e, 1) - 25), 2 ^ (math.max(e, 1) - 25)
+      all[u + 1], between[u + 1] = value, -(value + step / 2)
+      down[u + 1], up[u + 1] = value + step * (1 / 2 - 2 ^ -13), value + step * (1 / 2 + 2 ^ -13)
+    end
+    local t = quant.table(tensor.from { all, between, down, up }, "f16")
+    assert.equal("F16", t.dtype)
+    local same, tie, below, above = f16_bits(t:rows(1, 1)), f16_bits(t:rows(2, 2)), f16_bits(t:rows(3, 3)), f16_bits(t:rows(4, 4))
+    for u = 0, 0x7bfe do
+      assert(same[u + 1] == u and below[u + 1] == u and above[u + 1] == u + 1, u)
+      assert(tie[u + 1] == 0x8000 + u + u % 2, u)
+    end
+  end)
+
+  it("as F16 refuse what F16 has not", function()
+    assert.same({ 65504 }, quant.table(tensor.from { { 65519.99 } }, "f16"):f32()[1]:totable())
+    assert.same({ 0, 0 }, quant.table(tensor.from { { 2 ^ -25, 2 ^ -149 } }, "f16"):f32()[1]:totable())
+    refuses("row 2, column 1 (counted from 1) is 65520, expected less than 65520 in magnitude for F16", quant.table,
+      tensor.from { { 1, 2 }, { 65520, 1e30 } }, "f16")
+    refuses("row 1, column 2 (counted from 1) is minus infinite, which a table of type F16 cannot hold", quant.table,
+      tensor.from { { 1, -1 / 0 } }, "f16")
+    refuses("table is I8, expected F32, F16 or BF16", quant.table, tensor.new("I8", { 2, 3 }), "f16")
+    refuses("table is F32 [3], expected", quant.table, tensor.new("F32", { 3 }), "int8")
+    refuses("quant.table: type is the string 'f8', expected one of f16, int8", quant.table, tensor.new("F32", { 2, 3 }), "f8")
+    refuses("row 1, column 1 (counted from 1) is NaN, which a table of type I8 cannot hold", quant.table,
+      tensor.from { { 0 / 0 } }, "int8")
+  end)
+
+  it("as INT8 have absmax / 127 as the scale of each row", function()
+    for _, dtype in ipairs { "F32", "F16", "BF16" } do
+      local W = tensor.from(engine.matrix(70, 37, 3):totable(), dtype)
+      W[2]:set(0)
+      local q, scales = quant.table(W, "int8")
+      local wide = W:f32()
+      assert.equal("I8", q.dtype)
+      for n = 1, 70 do
+        local top = 0
+        for k = 1, 37 do
+          top = math.max(top, math.abs(wide[n][k]))
+        end
+        local scale = top == 0 and 1 or float(top / 127)
+        assert.equal(scale, scales[n])
+        for k = 1, 37 do
+          assert.equal(rne(float(wide[n][k] / scale)), q[n][k])
+        end
+      end
+    end
+    local _, scales = quant.table(tensor.from { { 1e-45 }, { 3e38 } }, "int8")
+    assert.same({ 1, float(float(3e38) / 127) }, scales:totable())
+  end)
+
+  it("are the same with every number of threads", function()
+    engine.same_everywhere(function()
+      local q, scales = quant.table(engine.matrix(131, 65, 4), "int8")
+      return { q, scales, quant.table(engine.matrix(131, 65, 4), "f16") }
+    end)
   end)
 end)

@@ -127,6 +127,54 @@ describe("embed", function()
     end
   end)
 
+  it("reads each row of an I8 table with its scale", function()
+    local H = 37
+    local tables, scales, wide = {}, {}, {}
+    for i, rows in ipairs { 11, 67, 2 } do
+      tables[i], scales[i] = quant.table(engine.matrix(rows, H, i), "int8")
+      wide[i] = tensor.new("F32", { rows, H })
+      for n = 1, rows do
+        for k = 1, H do
+          wide[i][n][k] = engine.float(tables[i][n][k] * scales[i][n])
+        end
+      end
+    end
+    local typed = plan.batch(cut(ids), cut(types))
+    local function embed(word, position, kind, word_scales, position_scales, type_scales)
+      local y = outputs(T, H)
+      operator.run("embed", {
+        word = word, position = position, type = kind, word_scales = word_scales, position_scales = position_scales,
+        type_scales = type_scales, position_offset = 2, y = y,
+      }, typed)
+      return y
+    end
+    local result = engine.same_everywhere(function()
+      return {
+        embed(tables[1], tables[2], tables[3], unpack(scales)), embed(wide[1], tables[2], wide[3], nil, scales[2], nil),
+        embed(tables[1], nil, nil, scales[1]),
+      }
+    end)
+    local want = embed(wide[1], wide[2], wide[3])
+    assert.is_true(want:equals(result[1]) and want:equals(result[2]))
+    assert.is_true(embed(wide[1]):equals(result[3]))
+  end)
+
+  it("refuses scales that do not fit a table", function()
+    local word, scales = quant.table(engine.matrix(2, 3), "int8")
+    local function refuses(message, fields)
+      fields.y = outputs(2, 3)
+      assert.error_matches(function() operator.run("embed", fields, plan.batch { { 0, 1 } }) end, message, 1, true)
+    end
+    refuses("embed: word_scales is missing, expected F32 [2], one scale for each row of word, which is I8", { word = word })
+    refuses("embed: word_scales is F32 [3], expected F32 [2]", { word = word, word_scales = engine.vector(3) })
+    refuses("embed: word_scales is F32 [2][3], expected", { word = word, word_scales = engine.matrix(2, 3) })
+    refuses("embed: word_scales is given, but word is F32: only a table of type I8 has scales",
+      { word = engine.matrix(2, 3), word_scales = scales })
+    refuses("embed: type_scales is given, but type is not", { word = word, word_scales = scales, type_scales = scales })
+    refuses("embed: position_scales is missing", { word = word, word_scales = scales, position = word })
+    refuses("embed: word is U8, expected F32, F16, BF16 or I8", { word = tensor.new("U8", { 2, 3 }) })
+  end)
+
   it("refuses a batch that its tables or its output do not fit", function()
     local word, y = engine.matrix(2, 3), outputs(2, 3)
     local function refuses(message, batch, fields)

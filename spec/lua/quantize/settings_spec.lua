@@ -11,10 +11,12 @@ local site = { name = "encoder.layer.0.attention.self.qkv", linears = {
   "encoder.layer.0.attention.self.query", "encoder.layer.0.attention.self.key", "encoder.layer.0.attention.self.value" } }
 local dense = { name = "encoder.layer.10.output.dense", linears = { "encoder.layer.10.output.dense" } }
 
--- The row of a setting in the first table of lua/API.md that has it; nil if there is none.
+-- The row of a setting in lua/API.md's table of settings; nil if it has none.
 local function documented(name)
+  local inside = false
   for line in io.lines "lua/API.md" do
-    if line:find("^| `" .. name .. "` |") then
+    inside = inside or line:find("generated: settings", 1, true)
+    if inside and line:find("^| `" .. name .. "` |") then
       return line
     end
   end

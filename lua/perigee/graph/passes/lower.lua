@@ -41,12 +41,23 @@ function lower.bias(memo, parts)
   end)
 end
 
--- The weights of a linear's parts, packed as floats. precision: "f32" or "bf16". A table of embeddings is used in place if it is
--- F32.
+-- The weights of a linear's parts, packed as floats. precision: "f32" or "bf16". A table of embeddings is used in place if the
+-- precision is "f32".
 local function packed_floats(memo, parts, precision)
+  local weight, scales = parts[1].weight, parts[1].scales
+  local function in_place()
+    return packed.new(weight.tensor, { in_place = true, scales = scales and scales.tensor })
+  end
   if parts[1].in_place and precision == "f32" then
-    return memo:get("in place " .. parts[1].weight.name, function()
-      return packed.new(parts[1].weight.tensor, { in_place = true })
+    return memo:get(("in place %s %s"):format(weight.name, weight.tensor.dtype), in_place)
+  elseif parts[1].in_place then -- a copy of its own: a table is read in place as FP32 only
+    return memo:get(("packed %s %s %s"):format(precision, weight.name, weight.tensor.dtype), function()
+      local own = in_place()
+      local wide = own:unpack()
+      local w = packed.new(wide, { dtype = precision })
+      wide:release()
+      own:release()
+      return w
     end)
   end
   local names = {}
@@ -111,6 +122,9 @@ function push.embed(p, node, value, c)
   local args = {
     word = node.word.tensor, position = node.position and node.position.tensor, type = node.type and node.type.tensor,
     position_offset = node.offset, skip_padding = node.skip_padding, y = value.y,
+    word_scales = node.word_scales and node.word_scales.tensor,
+    position_scales = node.position_scales and node.position_scales.tensor,
+    type_scales = node.type_scales and node.type_scales.tensor,
   }
   p:embed(args)
   c.embeds[#c.embeds + 1] = args

@@ -76,6 +76,10 @@ local LIST = {
     text = "how linears that are not INT8 multiply: in FP32, or in BF16 with FP32 sums",
   },
   {
+    name = "tables", choices = { "f32", "f16", "int8" }, default = "f32", brief = true, affects = {},
+    text = "embedding tables: as the checkpoint has them (f32), as F16, or as INT8 with one scale for each row",
+  },
+  {
     name = "pages", choices = { "normal", "huge" }, default = "normal", brief = true,
     text = "the memory that packed weights lie in; huge: memory that asks the kernel for huge pages",
     affects = { weights = true },
