@@ -100,12 +100,18 @@ cpu.pin = process.pin
 local TRIES = 100 -- a peak is the best of so many
 local out_rate, rate = pgee.out_number "double"
 
---- Measures the peaks of the threads in use: { int8 =, f32 = } operations a second (a multiply-add counts as two), and { read = }
--- bytes a second from memory. A peak is nil if the ISA in force has no such instructions.
-function cpu.peaks()
+local PEAKS = {
+  int8 = C.PGEE_PEAK_INT8, f32 = C.PGEE_PEAK_F32, bf16 = C.PGEE_PEAK_BF16, read = C.PGEE_PEAK_READ, l2 = C.PGEE_PEAK_L2,
+  l3 = C.PGEE_PEAK_L3,
+}
+
+--- Measures the peaks of the threads in use: { int8 =, f32 =, bf16 = } operations a second (a multiply-add counts as two), and
+-- { read =, l2 =, l3 = } bytes a second from memory and from the caches. A peak is nil if the ISA in force or the CPU has no such
+-- instructions, or if the cache cannot be measured. names: a list of those to measure, by default int8, f32, read.
+function cpu.peaks(names)
   local peaks = {}
-  for name, what in pairs { int8 = C.PGEE_PEAK_INT8, f32 = C.PGEE_PEAK_F32, read = C.PGEE_PEAK_READ } do
-    check(C.pgee_cpu_peak(what, TRIES, out_rate))
+  for _, name in ipairs(names or { "int8", "f32", "read" }) do
+    check(C.pgee_cpu_peak(PEAKS[name], TRIES, out_rate))
     local max = rate()
     peaks[name] = max > 0 and max or nil
   end

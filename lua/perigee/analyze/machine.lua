@@ -9,6 +9,7 @@
 --   bandwidth  bytes a second that all cores read: { l2 =, l3 =, memory = }; l2 or l3 is nil if that cache is not known
 --   cache      bytes: { l2 = of each core, l3 = of all cores together }; nil if unknown
 --   efficiency share of its roofline that the linears of a type reach, { int8 = }; nil if unknown
+--   barrier    seconds that a barrier of all cores takes; nil: not counted
 --   measured   true if the figures were measured, false if they come from a description
 --
 -- A description, a file that returns a table, says it with what specifications have: clocks, operations and bytes per cycle,
@@ -38,6 +39,7 @@ local FIELDS = {
   cache = { l2 = { 1, 1e12 }, l3 = { 1, 1e12 } },
   bytes_per_cycle = { l2 = { 1e-3, 1e6 }, l3 = { 1e-3, 1e6 } },
   memory = { channels = { 1, 1024 }, transfers = { 1e6, 1e12 }, ["share?"] = { 1e-3, 1 } },
+  ["barrier?"] = { 0, 1 },
   ["efficiency?"] = { ["int8?"] = { 1e-3, 1 }, ["f32?"] = { 1e-3, 1 }, ["bf16?"] = { 1e-3, 1 } },
 }
 
@@ -75,6 +77,7 @@ function machine.describe(description, clock, what)
   return {
     name = description.name, isa = description.isa, cores = description.cores, peak = peak, measured = false,
     cache = { l2 = description.cache.l2, l3 = description.cache.l3 }, efficiency = description.efficiency, hertz = hertz,
+    barrier = description.barrier,
     bandwidth = {
       l2 = description.bytes_per_cycle.l2 * all, l3 = description.bytes_per_cycle.l3 * all,
       memory = memory.channels * memory.transfers * BYTES_OF_TRANSFER * (memory.share or 0.8),
@@ -117,6 +120,7 @@ function machine.part(m, cores, instances)
     part[key] = value
   end
   part.cores, part.peak, part.bandwidth = cores, {}, {}
+  part.barrier = m.barrier and m.cores > 1 and m.barrier * math.log(cores) / math.log(m.cores) or nil
   for precision, operations in pairs(m.peak) do
     part.peak[precision] = operations * share
   end

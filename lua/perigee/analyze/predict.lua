@@ -4,8 +4,10 @@
 -- matrix product scales with the speed of FP32 vector instructions. Of attention, the products scale as the linears of its type
 -- do, and what is left (softmax, quantizing) as vector instructions do.
 --
--- Left out: waiting for the slowest thread and barriers between steps, which grow with the number of threads, and clocks that
--- fall under load. Predictions for many threads in one process are therefore too good.
+-- After each step all threads of a process meet at a barrier. If the machine has `barrier`, the seconds of a barrier of all
+-- cores, that counts in proportion to the logarithm of the number of threads. Left out: threads that wait for the slowest one
+-- because the work cannot be divided equally, and clocks that fall under load. Predictions for many threads are therefore too
+-- good.
 local machine = require "perigee.analyze.machine"
 local roofline = require "perigee.analyze.roofline"
 
@@ -58,14 +60,15 @@ end
 --   here, there   machines; here is where the profile was measured, with all of its cores in use
 --   groups        the profile
 --   tokens        tokens of one run
--- Returns { linear =, attention =, rest =, all = }. If `there.efficiency` says what linears reach there, that counts instead of
--- what was measured here.
+-- Returns { linear =, attention =, rest =, barriers =, all = }. If `there.efficiency` says what linears reach there, that
+-- counts instead of what was measured here.
 function predict.seconds(here, there, groups, tokens)
   local shares, mean = predict.efficiencies(here, groups, tokens)
   local weights, known = predict.weights(groups), there.efficiency or {}
   local vectors = here.peak.f32 / there.peak.f32
-  local sum = { linear = 0, attention = 0, rest = 0 }
+  local sum, steps = { linear = 0, attention = 0, rest = 0 }, 0
   for _, g in ipairs(groups) do
+    steps = steps + g.steps
     if g.op == "linear" then
       sum.linear = sum.linear + bound_of(there, g, tokens, weights) / (known[g.precision] or shares[g.name])
     elseif g.op == "attention" then
@@ -76,7 +79,8 @@ function predict.seconds(here, there, groups, tokens)
       sum.rest = sum.rest + g.seconds * vectors
     end
   end
-  sum.all = sum.linear + sum.attention + sum.rest
+  sum.barriers = steps * (there.barrier or 0)
+  sum.all = sum.linear + sum.attention + sum.rest + sum.barriers
   return sum
 end
 

@@ -90,6 +90,7 @@ function describe.linear(step, entry, self)
   local node, w = entry.node, entry.args.w
   step.name = (#node.parts > 1 and node.site and node.site.name or node.parts[1].name):gsub("%.%d+%.", ".*.")
   step.work, step.bytes, step.precision = self.tokens * w.N * w.K, w.bytes, node.precision
+  step.N, step.K = w.N, w.K
 end
 
 function describe.attention(step, node, self)
@@ -140,7 +141,8 @@ local function grouped(steps)
     local key = step.name .. " " .. tostring(step.precision)
     local group = groups[key]
     if not group then
-      group = { op = step.op, name = step.name, precision = step.precision, steps = 0, seconds = 0, work = 0, bytes = 0 }
+      group = { op = step.op, name = step.name, precision = step.precision, steps = 0, seconds = 0, work = 0, bytes = 0,
+        N = step.N, K = step.K }
       groups[key] = group
       list[#list + 1] = group
     end
@@ -153,15 +155,20 @@ local function grouped(steps)
 end
 
 --- Runs all batches `rounds` times and times each step. Takes the shortest time of each step, and adds up the steps of one name.
--- Returns a list of { op =, name =, precision =, steps =, seconds =, work = multiply-adds, bytes = of weights that are read },
+-- Returns a list of { op =, name =, precision =, steps =, seconds =, work = multiply-adds, bytes = of weights that are read,
+-- N =, K = output and input channels of a linear },
 -- the longest time first. Reading the clock after each step makes a run a little slower.
-function Workload:profile(rounds)
-  local steps = steps_of(self)
-  for round = 1, rounds do
+-- kept: nil, or a table that keeps the shortest times for the next call, which counts them, too.
+function Workload:profile(rounds, kept)
+  local steps = kept and kept.steps or steps_of(self)
+  if kept then
+    kept.steps = steps
+  end
+  for _ = 1, rounds do
     local seconds, chunks = profile_once(self)
     for i, step in ipairs(steps) do
+      step.bytes = step.seconds and step.bytes or step.bytes * chunks
       step.seconds = math.min(step.seconds or seconds[i], seconds[i])
-      step.bytes = round == 1 and step.bytes * chunks or step.bytes
     end
   end
   local list = grouped(steps)

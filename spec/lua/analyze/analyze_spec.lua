@@ -186,6 +186,15 @@ describe("a prediction", function()
     near(1e-3 - 2e9 / 2e12 / 2, after.attention)
   end)
 
+  it("counts a barrier after each step, by the logarithm of the threads", function()
+    local slow = plain { barrier = 1e-4 }
+    local before, after = predict.seconds(plain(), plain(), profile(), M), predict.seconds(plain(), slow, profile(), M)
+    near(96e-4, after.barriers)
+    near(before.all + after.barriers, after.all)
+    assert.are.equal(0, machine.part(slow, 1, 2).barrier)
+    near(1e-4 / 2, machine.part(plain { cores = 16, barrier = 1e-4 }, 4, 4).barrier)
+  end)
+
   it("takes what the description says of the linears' share", function()
     local known = plain { efficiency = { int8 = 0.25 } }
     near(2 * predict.seconds(plain(), plain(), profile(), M).linear, predict.seconds(plain(), known, profile(), M).linear)
@@ -201,7 +210,7 @@ describe("a prediction", function()
     for _, row in ipairs(rows) do
       near(row.instances * 4 / row.seconds, row.texts_per_second)
     end
-    assert.is_true(rows[1].best)
+    assert.is_true(rows[1].best and rows[#rows].best and rows[#rows].texts_per_second > rows[1].texts_per_second)
   end)
 
   it("needs a peak of each type that the profile has", function()

@@ -10,7 +10,8 @@
 --   caches' bandwidths          measured on Granite Rapids: kernels/AMX.md (44 to 47 and 7 to 8 bytes a cycle)
 --   efficiency                  share of the peak that INT8 linears reach: kernels/AMX.md, `make model-amx`, mean over the
 --                               weights of the table
--- Assumed, because no specification says it: reading reaches 80 % of what the channels can transfer.
+-- Assumed, because no specification says it: reading reaches 80 % of what the channels can transfer; a barrier of all cores takes
+-- 2 microseconds.
 return {
   name = "Intel Xeon 6980P",
   isa = "amx",
@@ -19,6 +20,7 @@ return {
   per_cycle = { f32 = 64, bf16 = 1024, int8 = 2048 },
   cache = { l2 = 2 * 2 ^ 20, l3 = 504 * 2 ^ 20 },
   bytes_per_cycle = { l2 = 45, l3 = 8 },
+  barrier = 2e-6,
   memory = { channels = 12, transfers = 8800e6, share = 0.8 },
   efficiency = { int8 = 0.41 },
 }

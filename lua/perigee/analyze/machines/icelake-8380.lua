@@ -7,8 +7,8 @@
 --                               cores, 1.25 MB of L2 for each core
 --   operations                  two 512-bit units in each core. fma: 2 x 16 lanes x 2 operations. vpdpbusd: 2 x 64 products x 2.
 --                               Ice Lake servers have no BF16 instructions
--- Assumed, because no specification says it: bandwidths of the caches (those of kernels/AMX.md, measured on a later core), and
--- that reading reaches 80 % of what the channels can transfer.
+-- Assumed, because no specification says it: bandwidths of the caches (those of kernels/AMX.md, measured on a later core), that
+-- reading reaches 80 % of what the channels can transfer, and that a barrier of all cores takes 2 microseconds.
 return {
   name = "Intel Xeon Platinum 8380",
   isa = "avx512vnni",
@@ -17,5 +17,6 @@ return {
   per_cycle = { f32 = 64, int8 = 256 },
   cache = { l2 = 1.25 * 2 ^ 20, l3 = 60 * 2 ^ 20 },
   bytes_per_cycle = { l2 = 45, l3 = 8 },
+  barrier = 2e-6,
   memory = { channels = 8, transfers = 3200e6, share = 0.8 },
 }
