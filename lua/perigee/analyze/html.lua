@@ -83,7 +83,7 @@ function html.page(r)
     parts[#parts + 1] = tag and ("<%s>%s</%s>"):format(tag, svg.escape(text), tag) or text
   end
   add("h1", "Analysis of " .. r.model)
-  add("p", ("%d texts of %d tokens, %d threads of %s, ISA %s"):format(r.batch, r.tokens, r.here.cores, r.here.name, r.here.isa))
+  add("p", ("%s, %s, ISA %s"):format(report.run(r), r.here.name, r.here.isa))
   add("h2", "Hot spots")
   add(nil, table_of(report.hot_spots(r)))
   add("h2", "Machine")
@@ -102,7 +102,9 @@ function html.page(r)
     add(nil, table_of(report.checks(r.checks)))
   end
   return ('<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-    .. '<meta name="viewport" content="width=device-width">\n<link rel="icon" href="data:,">\n<title>%s</title>\n<style>\n%s</style>\n</head>\n<body>\n%s\n</body>\n</html>\n'):format(
+    .. '<meta name="viewport" content="width=device-width">\n'
+    .. '<link rel="icon" href="data:,">\n<title>%s</title>\n<style>\n%s</style>\n'
+    .. '</head>\n<body>\n%s\n</body>\n</html>\n'):format(
       svg.escape("Analysis of " .. r.model), STYLE, table.concat(parts, "\n"))
 end
 

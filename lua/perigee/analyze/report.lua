@@ -14,6 +14,14 @@ function report.percent(share)
   return share and ("%.1f %%"):format(100 * share) or "-"
 end
 
+--- "1 text of 128 tokens, 2 threads": what was measured.
+function report.run(r)
+  local function counted(n, word)
+    return ("%d %s%s"):format(n, word, n == 1 and "" or "s")
+  end
+  return ("%s of %s, %s"):format(counted(r.batch, "text"), counted(r.tokens, "token"), counted(r.here.cores, "thread"))
+end
+
 --- A number of operations a second in GOPS, of bytes a second in GB/s; "-" of nil.
 function report.giga(value)
   return value and (value >= 1e11 and "%.0f" or "%.1f"):format(value / 1e9) or "-"
@@ -171,7 +179,7 @@ function report.text(r, columns)
   local function add(title, body)
     parts[#parts + 1] = title .. "\n" .. (type(body) == "table" and body[1] and text_table(body, columns) or tostring(body))
   end
-  parts[1] = ("%s: %d texts of %d tokens, %d threads, ISA %s"):format(r.model, r.batch, r.tokens, r.here.cores, r.here.isa)
+  parts[1] = ("%s: %s, ISA %s"):format(r.model, report.run(r), r.here.isa)
   add("Hot spots", report.hot_spots(r))
   add("Machine", report.machines({ r.here, r.there and r.there.machine }, r.isas))
   add("Roofline of the linears here, and the most that INT8 can gain on each", report.bounds(r.bounds, r.modes.static and
