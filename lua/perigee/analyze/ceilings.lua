@@ -48,8 +48,10 @@ ceilings.PUBLISHED = {
 --   before   seconds in FP32: { linear =, attention =, rest = }
 --   bound    shortest seconds in INT8: { linear =, attention = }
 --   after    seconds in INT8 as measured: { rest = }
--- Returns { linears =, attention =, rest = }: the speed-up of the whole if the linear blocks run at their bound and nothing else
--- changes; if attention runs at its bound, too; and if what is left is as fast as it was measured, too.
+-- Returns speed-ups of the whole:
+--   linears     the linear blocks run at their bound, the other parts as in FP32
+--   attention   linear blocks and attention run at their bounds, the rest as in FP32
+--   rest        the same, and the rest takes the time that was measured in INT8
 function ceilings.measured(before, bound, after)
   local all = before.linear + before.attention + before.rest
   return {

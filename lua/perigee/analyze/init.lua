@@ -36,7 +36,7 @@ local function points_of(here, mode, rows)
   return list
 end
 
--- What INT8 would give on another machine: predictions of FP32 and of each mode.
+-- Predicts FP32 and each INT8 mode on another machine.
 local function elsewhere(measured, here, there)
   local result = { machine = there, modes = {}, bounds = roofline.linears(there,
     predict.linears(measured.modes.f32.groups, measured.rows)) }

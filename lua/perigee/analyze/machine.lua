@@ -112,8 +112,10 @@ function machine.load(name, clock)
   return machine.describe(read(name), clock, name)
 end
 
---- What one of `instances` processes has of a machine, if each has `cores` of its cores, they share the weights, and all work.
--- The peaks and the bandwidths of the caches are those of its cores. Each gets an equal part of the memory's bandwidth.
+--- The part of a machine that one process has, if `instances` processes work side by side and each has `cores` of the cores.
+-- The peaks and the bandwidths of the caches are those of its cores. Each process gets an equal part of the memory's bandwidth.
+-- The
+-- L3 cache counts as a whole for each process, because the processes share the weights.
 function machine.part(m, cores, instances)
   local share, part = cores / m.cores, {}
   for key, value in pairs(m) do

@@ -1,8 +1,8 @@
 --- Predict: how fast a model would run on another machine, from its profile on this one.
 --
--- A linear takes its roofline's time on the other machine, divided by the share of the roofline that it reaches here. What is no
--- matrix product scales with the speed of FP32 vector instructions. Of attention, the products scale as the linears of its type
--- do, and what is left (softmax, quantizing) as vector instructions do.
+-- A linear takes its roofline's time on the other machine, divided by the share of the roofline that it reaches here. All
+-- other steps scale with the speed of FP32 vector instructions. The products of attention scale as linears of the same type do.
+-- Its softmax and its quantizing scale as vector instructions do.
 --
 -- After each step all threads of a process meet at a barrier. If the machine has `barrier`, the seconds of a barrier of all
 -- cores, that counts in proportion to the logarithm of the number of threads. Left out: threads that wait for the slowest one
@@ -42,8 +42,8 @@ local function bound_of(m, g, tokens, weights)
   return bound and bound.seconds * g.steps or error(("%s has no peak of %s"):format(m.name, g.precision), 0)
 end
 
---- What share of its roofline each linear of a profile reaches, on the machine where it was measured: { [name] = share }, and the
--- mean over all linears, by time. A share is at most 1.
+--- Returns two values: the share of its roofline that each linear of a profile reaches on the machine where it was measured,
+-- { [name] = share }; and the mean share of all linears, weighted by time. A share is at most 1.
 function predict.efficiencies(here, groups, tokens)
   local weights, shares, bounds, seconds = predict.weights(groups), {}, 0, 0
   for _, g in ipairs(groups) do

@@ -90,7 +90,7 @@ function report.bounds(bounds, points)
   return rows
 end
 
---- What INT8 can give at most end to end, and what it gives.
+--- The ceilings of the speed-up end to end, and the speed-up that was measured.
 function report.ceilings(r)
   local rows = {
     {

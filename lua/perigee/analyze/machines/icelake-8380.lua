@@ -7,8 +7,10 @@
 --                               cores, 1.25 MB of L2 for each core
 --   operations                  two 512-bit units in each core. fma: 2 x 16 lanes x 2 operations. vpdpbusd: 2 x 64 products x 2.
 --                               Ice Lake servers have no BF16 instructions
--- Assumed, because no specification says it: bandwidths of the caches (those of kernels/AMX.md, measured on a later core), that
--- reading reaches 80 % of what the channels can transfer, and that a barrier of all cores takes 2 microseconds.
+-- Assumed, because no specification says it:
+--   - The caches have the bandwidths that kernels/AMX.md measured on a later core.
+--   - Reading reaches 80 % of what the channels can transfer.
+--   - A barrier of all cores takes 2 microseconds.
 return {
   name = "Intel Xeon Platinum 8380",
   isa = "avx512vnni",
