@@ -7,7 +7,7 @@
 -- The portable model of the tile instructions runs each operator once, with one thread, and counts. These costs, measured on
 -- Granite Rapids, turn the counts into cycles. Those of instructions hold for data in the first-level cache.
 local CYCLES = {
-  product = 16, -- tdpbusd
+  product = 16, -- tdpbusd; tdpbf16ps is assumed to take as long
   load = 8, -- tileloadd
   store = 16, -- tilestored
   configuration = 200, -- ldtilecfg, during which nothing else runs
@@ -16,7 +16,7 @@ local CYCLES = {
 }
 -- Float multiplications, conversions, comparisons and shifts for 16 results: the core does one a cycle while products run, and
 -- two a cycle otherwise.
-local VECTOR = { f32 = 2, u8 = 5, gelu = 11, probability = 9 }
+local VECTOR = { f32 = 2, u8 = 5, gelu = 11, probability = 9, rounding = 7 }
 -- The model: an operator takes the time of the slowest of these, because all of them overlap: products, loads, stores, bytes
 -- from the caches, and the vector instructions. The time of configurations, and of the epilogue of the operator's last tile, is
 -- added. Attention runs its parts one after another. Therefore the time of its vector instructions is added, too.
@@ -44,15 +44,19 @@ local parser = argparse("spec/bench/amx_model.lua", "Counts what AMX does, and c
 parser:option("--tokens", "Rows of the linears, tokens of the attention"):convert(tonumber):default "128"
 local args = parser:parse()
 
--- For each model: N, K and the type or activation of the results, for each linear of a layer; then the number of features of a
--- head.
+-- For each model: N, K, the type or activation of the results, and the number of rows if it is not --tokens, for each linear of a
+-- layer; then the number of features of a head. bf16: BF16 weights, whose results are floats.
 local MODELS = {
   { "MiniLM", { { 1152, 384, "u8" }, { 384, 384, "f32" }, { 1536, 384, "gelu" }, { 384, 1536, "f32" } }, 32 },
+  -- With floats = "bf16": linears that settings skip, and the decoder of fill_mask for four masks.
+  { "MiniLM BF16", { { 384, 384, "bf16" }, { 1536, 384, "bf16" }, { 384, 1536, "bf16" }, { 30522, 384, "bf16", 4 } } },
+  { "BERT-large BF16", { { 1024, 1024, "bf16" }, { 4096, 1024, "bf16" }, { 1024, 4096, "bf16" }, { 30522, 1024, "bf16", 4 } } },
   { "DistilBERT", { { 2304, 768, "u8" }, { 768, 768, "f32" }, { 3072, 768, "gelu" }, { 768, 3072, "f32" } }, 64 },
   { "BERT-large", { { 3072, 1024, "u8" }, { 1024, 1024, "f32" }, { 4096, 1024, "gelu" }, { 1024, 4096, "f32" } }, 64 },
   { "ModernBERT", { { 2304, 768, "u8" }, { 768, 768, "f32" }, { 2304, 768, "f32" }, { 768, 1152, "f32" } }, 64 },
 }
 local HEADS = 4 -- that lie side by side in the attention's rows
+local FMA = 32 -- FP32 fma in a cycle: two registers of 16
 local PANEL, TILE, GROUP_BYTES, MAX_GROUP, SPAN, KEPT = 64, 32, 512 * 1024, 8, 1024, 2^20
 
 ---- Counting ----------------------------------------------------------------------------------------------------------
@@ -117,6 +121,26 @@ local function linear(rows, N, K, kind)
   }
 end
 
+-- A linear with BF16 weights. Rows are rounded first, and each tile's epilogue runs after its product. So all times are added.
+-- Weights of more than a megabyte come from the third-level cache.
+local function bf16_linear(rows, N, K)
+  local x, y = engine.matrix(rows, K, 2), tensor.new("F32", { rows, N })
+  local w = packed.new(engine.matrix(N, K, 1), { dtype = "bf16" })
+  local code, struct = operator.args("linear", { x = x, w = w, y = y })
+  local function run()
+    check(C.pgee_run(code, struct, nil))
+  end
+  local n, tiles = counted(run), math.ceil(rows / TILE)
+  local groups = math.ceil(N / PANEL / math.max(1, math.floor(GROUP_BYTES / (2 * K * PANEL))))
+  local bytes = 2 * (tiles * N * K + rows * K * groups)
+  local vector = (VECTOR.f32 * rows * N + VECTOR.rounding * rows * K) / 16 / 2
+  return {
+    name = ("linear K %d, N %d, bf16, rows %d"):format(K, N, rows), counts = n, run = run,
+    cycles = math.max(tile_cycles(n, bytes), l3_cycles(N, 2 * K)) + vector + CYCLES.configuration * n.configurations,
+    fma = math.max(rows * N * K / FMA, l3_cycles(N, 4 * K)), -- cycles of FP32 at its peak, or to read its weights
+  }
+end
+
 local function attention(S, D)
   local function cycles(isa, tries)
     return native.spec_bench_attention_u8s8(isa, S, D, HEADS, tries)
@@ -156,19 +180,22 @@ local function percent(share)
 end
 
 local here = C.pgee_isa_runs(C.PGEE_AMX) == 1
-local rows = { { "model", "operator ", "products", "loads", "stores", "configurations", "cycles", "of peak", "measured" } }
+local rows = {
+  { "model", "operator ", "products", "loads", "stores", "configurations", "cycles", "of peak", "measured", "FP32 / this" },
+}
 for _, model in ipairs(MODELS) do
   local operators = {}
   for i, shape in ipairs(model[2]) do
-    operators[i] = linear(args.tokens, unpack(shape))
+    local N, K, kind, some = unpack(shape)
+    operators[i] = kind == "bf16" and bf16_linear(some or args.tokens, N, K) or linear(args.tokens, N, K, kind)
   end
-  operators[#operators + 1] = attention(args.tokens, model[3])
+  operators[#operators + 1] = model[3] and attention(args.tokens, model[3]) or nil
   for _, op in ipairs(operators) do
     local n = op.counts
     rows[#rows + 1] = {
       model[1], op.name, ("%d"):format(n.products), ("%d"):format(n.loads), ("%d"):format(n.stores),
       ("%d"):format(n.configurations), ("%.0f"):format(op.cycles), percent(CYCLES.product * n.products / op.cycles),
-      here and percent(measured(op)) or "no AMX",
+      here and percent(measured(op)) or "no AMX", op.fma and ("%.1f"):format(op.fma / op.cycles) or "",
     }
   end
 end

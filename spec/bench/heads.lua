@@ -1,8 +1,9 @@
---- Measures the part of an INT8 model's run that is FP32: the heads, and attention that calibration left in FP32.
+--- Measures the part of an INT8 model's run that is FP32 or BF16: the heads, and attention that calibration left in FP32.
 --
 --   make bench-heads                                     random MiniLM and BERT-base with their head for fill_mask
 --   make bench-heads HEADS='FOLDER...'                   checkpoints, calibrated on recipes/data/calibration.txt
 --   make bench-heads HEADS='--activations dynamic --plain FOLDER...'                 without statistics: attention is FP32
+--   make bench-heads HEADS='--floats bf16'               with linears in BF16 that are not INT8
 --
 -- It runs the head of the checkpoint's task (for embedders, hidden states; for fill_mask, texts with one mask), and takes the
 -- minimum time of each step.
@@ -19,6 +20,7 @@ local parser = argparse("spec/bench/heads.lua", "What of a run is FP32.")
 parser:argument("folders", "Checkpoints"):args "*"
 parser:option("--activations", "static or dynamic", "static"):choices { "static", "dynamic" }
 parser:flag("--plain", "Without statistics")
+parser:option("--floats", "f32 or bf16", "f32"):choices { "f32", "bf16" }
 parser:option("--rounds", "Times that each is run", 20, tonumber)
 local args = parser:parse()
 
@@ -53,7 +55,7 @@ local function row(name, q, B, S)
   local all, f32, steps = 0, 0, {}
   for _, group in ipairs(load:profile(args.rounds)) do
     all = all + group.seconds
-    if group.precision == "f32" then
+    if group.precision == "f32" or group.precision == "bf16" then
       f32, steps[#steps + 1] = f32 + group.seconds, ("%s %.2f ms"):format(group.name, 1e3 * group.seconds)
     end
   end
@@ -62,11 +64,11 @@ local function row(name, q, B, S)
 end
 
 perigee.threads(1)
-local rows = { { "model ", "head ", "texts", "ms", "FP32", "steps that are" } }
+local rows = { { "model ", "head ", "texts", "ms", "FP32 or BF16", "steps that are" } }
 for _, entry in ipairs(models()) do
   local name, model, texts = unpack(entry)
   local stats = not args.plain and model:calibrate(texts, { progress = false, samples = 256 }) or nil
-  local q = model:quantize { activations = args.activations, stats = stats }
+  local q = model:quantize { activations = args.activations, floats = args.floats, stats = stats }
   for _, shape in ipairs(SHAPES) do
     rows[#rows + 1] = row(name, q, shape[1], math.min(shape[2], model.positions))
   end
