@@ -20,6 +20,7 @@ local save = require "perigee.artifact.save"
 local sites = require "perigee.graph.passes.sites"
 local tasks = require "perigee.tasks"
 local tokenizer = require "perigee.tokenizer"
+local tune = require "perigee.tune.tune"
 local Weights = require "perigee.checkpoint.weights"
 local raise = pgee.raise
 
@@ -276,6 +277,14 @@ function Model:quantize(given)
   raise(options.method, self, "quantize")
   local q = raise(quantized.new, self, given)
   return q
+end
+
+--- model:tune { stats =, data =, max_drop = 0.5 }: the fastest settings whose loss stays within max_drop points, judged on the
+-- half of the data that did not choose them. The result prints itself, with a recipe. See tune/tune.lua.
+function Model:tune(given)
+  raise(options.method, self, "tune")
+  local result = raise(tune.run, self, given)
+  return result
 end
 
 --- model:explain(): which kernel runs each linear, and at which precision: a table that prints itself.

@@ -240,7 +240,7 @@ describe("recipes", function()
     } do
       for _, recipe in ipairs {
         "alpha", "as_distilbert", "bench", "bert_dynamic", "bert_static", "evaluate", "inspect", "linear_by_hand", "pipe",
-        "quantize", "register_model", "repl",
+        "quantize", "register_model", "repl", "tune",
       } do
         local text, status = run_words(recipe, "< /dev/null", "PERIGEE_LIB=" .. lib)
         assert.are.equal(1, status, text)
@@ -274,7 +274,7 @@ describe("recipes", function()
   end)
 
   it("have help", function()
-    for _, recipe in ipairs { "bert_static", "bert_dynamic", "quantize", "alpha", "evaluate", "pipe", "repl", "bench" } do
+    for _, recipe in ipairs { "bert_static", "bert_dynamic", "quantize", "alpha", "tune", "evaluate", "pipe", "repl", "bench" } do
       local text, status = run_words(recipe, "--help")
       assert.are.equal(0, status)
       assert.matches("Usage: " .. recipe, text, 1, true)

@@ -20,7 +20,7 @@ local api = { PAGE = "lua/API.md" }
 -- Methods of an artifact that only say that an artifact cannot do this.
 local REFUSED = {
   calibrate = true, diff = true, plot = true, quantize = true, recipe = true, save = true, sensitivity = true, set = true,
-  sqnr = true, sweep = true, undo = true,
+  sqnr = true, sweep = true, tune = true, undo = true,
 }
 
 -- What stands before the name of a function in a call.

@@ -317,9 +317,13 @@ local function all_models(try, w)
     try("artifact:" .. name, function() return { a } end)
   end
   try("artifact:select", function() return { a, select }, { "cache", "tokens", "warn", "time" } end)
+  try("FP32 model:tune", function()
+    return { m, { stats = w.stats, data = { "a", "b", "c", "d" }, progress = false, max_drop = 100 } },
+      { "stats", "data", "max_drop", "metric", "samples" }
+  end)
   try("INT8 model:sensitivity", function() return { q, { tokens = 4, progress = false } }, { "tokens", "without" } end)
   for _, name in ipairs {
-    "save", "set", "undo", "sweep", "sensitivity", "diff", "recipe", "sqnr", "plot", "calibrate", "quantize",
+    "save", "set", "undo", "sweep", "sensitivity", "tune", "diff", "recipe", "sqnr", "plot", "calibrate", "quantize",
   } do
     try("artifact:" .. name, function() return { a, "*" } end)
   end

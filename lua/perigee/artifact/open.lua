@@ -168,7 +168,7 @@ local READ_ONLY = "%s: an artifact has no FP32 weights, so its settings stay as 
   .. "was saved and save that again"
 
 for _, name in ipairs {
-  "set", "undo", "sweep", "sensitivity", "diff", "recipe", "sqnr", "plot", "calibrate", "quantize",
+  "set", "undo", "sweep", "sensitivity", "tune", "diff", "recipe", "sqnr", "plot", "calibrate", "quantize",
 } do
   Artifact[name] = function()
     error(READ_ONLY:format(name))

@@ -72,6 +72,17 @@ function patterns.matches(pattern, site)
   return false
 end
 
+--- The linears that a pattern does not match although it matches another linear of their site.
+function patterns.not_named(pattern, found)
+  local match, list = patterns.matcher(pattern), {}
+  for _, site in ipairs(found) do
+    for _, linear in ipairs(match(site.name) and {} or site.linears) do
+      list[#list + 1] = not match(linear) and linear or nil
+    end
+  end
+  return list
+end
+
 -- Whether pattern a is closer to the site than pattern b. Both match the site.
 local function closer(a, b, site)
   if (a == site.name) ~= (b == site.name) then

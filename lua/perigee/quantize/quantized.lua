@@ -143,17 +143,6 @@ function change(q, ...)
   return record
 end
 
--- Linears that a pattern does not match although it matches another linear of their site.
-local function not_named(pattern, found)
-  local match, list = patterns.matcher(pattern), {}
-  for _, site in ipairs(found) do
-    for _, linear in ipairs(match(site.name) and {} or site.linears) do
-      list[#list + 1] = not match(linear) and linear or nil
-    end
-  end
-  return list
-end
-
 local function set(q, pattern, changes)
   options.method(q, "set")
   if changes == nil then
@@ -164,7 +153,7 @@ local function set(q, pattern, changes)
   end
   local found = patterns.find(pattern, measure.sites(q))
   local record = change(q, settings.at, found, changes)
-  record.moved = not_named(pattern, found)
+  record.moved = patterns.not_named(pattern, found)
   return record
 end
 
