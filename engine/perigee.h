@@ -67,9 +67,17 @@ int pgee_huge_pages(int64_t *asked, int64_t *granted);
 
 /* The instruction sets (ISAs) that there are kernels for, slowest first. PGEE_AMX_MODEL runs the AMX kernels on a portable
  * model of the tile instructions: slow, for tests on CPUs without AMX. */
-enum { PGEE_REF = 0, PGEE_AVX2 = 1, PGEE_AVXVNNI = 2, PGEE_AVX512VNNI = 3, PGEE_AMX = 4, PGEE_AMX_MODEL = 5, PGEE_ISAS = 6 };
+enum {
+  PGEE_REF = 0,
+  PGEE_AVX2 = 1,
+  PGEE_AVXVNNI = 2,
+  PGEE_AVX512VNNI = 3,
+  PGEE_AMX = 4,
+  PGEE_AMX_MODEL = 5,
+  PGEE_ISAS = 6,
+};
 
-/* The name of an ISA: "ref", "avx2", "avxvnni", "avx512vnni", "amx", "amx-model"; NULL for another number. */
+/* The name of an ISA as the environment variable PERIGEE_ISA takes it, such as "avx2"; NULL for another number. */
 const char *pgee_isa_name(int isa);
 /* 1 if the CPU and the operating system can run this ISA, else 0. For PGEE_AMX the function asks Linux for the tile registers:
  * from then on the process needs alternate signal stacks (sigaltstack) of at least getauxval(AT_MINSIGSTKSZ) bytes, about 11

@@ -3,12 +3,13 @@
  * of the lines ISA(...) with sed. Keep each ISA on one line for that.
  *
  * Columns of a line:
- *   number     PGEE_number is its number in engine/perigee.h. A higher number is a faster ISA
+ *   number     PGEE_number is its number in engine/perigee.h, which is above that of its base. Among the automatic ISAs a higher
+ *              number is a faster ISA
  *   suffix     part of the names of its files and functions: kernels/gemm_u8s8/avx2.c defines gemm_u8s8_avx2
  *   name       what pgee_isa_name returns and PERIGEE_ISA takes
  *   base       the ISA whose requirements it has, too. REF has none
  *   registers  the register state that the operating system must save: NONE, YMM, ZMM or TILES
- *   automatic  1 if the library may choose it without being asked
+ *   automatic  1 if the library may choose it by itself, 0 if it runs only when PERIGEE_ISA names it
  *   flags      compiler flags for files named suffix.c. Every other file gets plain x86-64
  */
 #ifndef PERIGEE_KERNELS_ISA_H

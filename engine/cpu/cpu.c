@@ -36,6 +36,11 @@ static const struct isa {
 _Static_assert(PGEE_ISAS == 0 ALL_ISAS(ISA), "perigee.h and kernels/isa.h list the same ISAs");
 #undef ISA
 
+#define ISA(number, suffix, name, base, ...) \
+  _Static_assert(PGEE_##base <= PGEE_##number, "an ISA's number is above that of its base, which is looked at first");
+ALL_ISAS(ISA)
+#undef ISA
+
 /* Why each ISA does not run here; empty if it runs. Written once. */
 static char reasons[PGEE_ISAS][160];
 static char cpu_name[64] = "unknown CPU";

@@ -41,6 +41,7 @@ const char *onednn_f32_name(int isa, int64_t rows, int64_t K, int64_t N) { retur
 #include <string.h>
 
 #include "engine/base/memory.h"
+#include "kernels/isa.h"
 
 /* ---- The library -------------------------------------------------------------------------------------------------- */
 
@@ -93,15 +94,26 @@ static void *find(void *library, const char *name) {
   return f;
 }
 
-/* The instructions that oneDNN may use if our kernels use `isa`. */
+static int base_of(int isa) {
+#define ISA(number, suffix, name, base, ...) \
+  case PGEE_##number:                        \
+    return PGEE_##base;
+  switch (isa) { ALL_ISAS(ISA) }
+#undef ISA
+  return PGEE_REF;
+}
+
+/* The instructions that oneDNN may use if our kernels use `isa`. An ISA that is not in the switch allows what its base allows. */
 static dnnl_cpu_isa_t max_isa(int isa) {
-  switch (isa) {
-  case PGEE_REF: return dnnl_cpu_isa_sse41;
-  case PGEE_AVX2: return dnnl_cpu_isa_avx2;
-  case PGEE_AVXVNNI: return dnnl_cpu_isa_avx2_vnni;
-  case PGEE_AVX512VNNI: return dnnl_cpu_isa_avx512_core_bf16;
-  default: return dnnl_cpu_isa_default;
-  }
+  for (;; isa = base_of(isa))
+    switch (isa) {
+    case PGEE_REF: return dnnl_cpu_isa_sse41;
+    case PGEE_AVX2: return dnnl_cpu_isa_avx2;
+    case PGEE_AVXVNNI: return dnnl_cpu_isa_avx2_vnni;
+    case PGEE_AVX512VNNI: return dnnl_cpu_isa_avx512_core_bf16;
+    case PGEE_AMX:
+    case PGEE_AMX_MODEL: return dnnl_cpu_isa_default;
+    }
 }
 
 static int includes(dnnl_cpu_isa_t isa, dnnl_cpu_isa_t part) { return ((unsigned)isa & (unsigned)part) == (unsigned)part; }

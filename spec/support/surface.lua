@@ -337,12 +337,17 @@ end
 
 local function tasks(try, w)
   local long = { "long", "tokens", "stride" }
-  local given = {
+  local given = { -- a task that is not here gets an input of its first form, and the model for embed
     embed = { w.model, { "a text" } }, classify = { w.tasks.nli, { "a text" } }, zeroshot = { w.tasks.nli, "a text" },
     rerank = { w.tasks.cross, { query = "a", documents = { "b" } } }, qa = { w.tasks.qa, { question = "a?", context = "b c" } },
     ner = { w.tasks.ner, "a text" }, fill_mask = { w.tasks.mlm, "[MASK] people" },
   }
+  local of_form = {
+    text = "a text", pair = { { "a", "b" } }, ids = { ids = { 5, 6 } }, question = { question = "a?", context = "b c" },
+    words = { words = { "a", "text" } }, query = { query = "a", documents = { "b" } },
+  }
   for name, task in pairs(perigee.tasks.all()) do
+    given[name] = given[name] or { w.model, of_form[task.forms[1]] }
     local names = {}
     for option in pairs(task.options) do
       names[#names + 1] = option

@@ -300,12 +300,14 @@ describe("recipes/bench.lua", function()
 
   it("ends with one line and status 1 when something is wrong", function()
     local short = files.write "1234"
+    local isas = cpu.isa_names()
+    table.sort(isas)
     for words, expected in pairs {
       [""] = "expected the folder of a checkpoint or --random with a shape, and not both",
       [embedder .. " --random minilm"] = "expected the folder of a checkpoint or --random with a shape, and not both",
       ["/nowhere"] = "cannot open '/nowhere'",
       [embedder .. " --tokens 65"] = "--tokens is 65, expected at most 64, the positions that the model has",
-      [embedder .. " --isa mmx"] = "--isa is the string 'mmx', expected one of amx, amx-model, avx2, avx512vnni, avxvnni, ref",
+      [embedder .. " --isa mmx"] = "--isa is the string 'mmx', expected one of " .. table.concat(isas, ", "),
       [embedder .. " --threads 257"] = "--threads is 257, expected an integer from 1 to 256",
       [embedder .. " --threads x"] = "--threads is the string 'x', expected an integer from 1 to 256",
       [embedder .. " --threads 200 --instances 200"] = "200 instances of 200 threads need 40000 CPUs",

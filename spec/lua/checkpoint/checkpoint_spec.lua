@@ -1,5 +1,6 @@
 -- perigee.checkpoint: folders, from small ones written here to the real ones that this machine has.
 local checkpoint = require "perigee.checkpoint"
+local definitions = require "perigee.checkpoint.definitions"
 local files = require "spec.support.files"
 local json = require "perigee.base.json"
 local models = require "spec.support.models"
@@ -76,9 +77,9 @@ describe("perigee.checkpoint", function()
     it("nothing without weights", function()
       assert.equal("'DIR' has no weights: neither model.safetensors nor model.safetensors.index.json",
         refused { ["config.json"] = BERT })
-      assert.equal("'DIR/config.json': model_type is the string 'bart', expected bert, camembert, distilbert, electra, mpnet, "
-        .. 'roberta, xlm-roberta (did you mean "bert"?); perigee.register_model makes others known, as '
-        .. "recipes/register_model.lua shows", refused { ["config.json"] = '{"model_type": "bart"}' })
+      assert.equal(("'DIR/config.json': model_type is the string 'bart', expected %s (did you mean \"bert\"?); "
+        .. "perigee.register_model makes others known, as recipes/register_model.lua shows"):format(
+        table.concat(definitions.names(), ", ")), refused { ["config.json"] = '{"model_type": "bart"}' })
     end)
 
     it("no weights in other forms, but says what to do", function()

@@ -60,15 +60,16 @@ describe("the task of a checkpoint", function()
     local model, path = load "sentence", "spec/golden/tasks/sentence"
     for task, what in pairs { qa = { question = "x", context = "x" }, ner = "x", classify = "x", fill_mask = "[MASK]" } do
       local message = failure(perigee.tasks[task].run, model, what)
-      assert.matches(("%s: %s has no head for it; it is a model of type bert for embed (its config.json says BertModel):\n  ")
-        :format(task, path), message, 1, true)
+      assert.matches(("%s: %s has no head for it; it is a model of type bert for embed"):format(task, path), message, 1, true)
+      assert.matches("for embed[%w_, ]* %(its config.json says BertModel%):\n  ", message)
       assert.is_nil(message:find("embeddings", 1, true))
     end
     local all = perigee.load(models.path "bert-heads")
     all.weights.checkpoint.tensors["qa_outputs.bias"] = nil
-    assert.matches(("qa: %s has no head for it; it is a model of type bert for embed, classify, ner, fill_mask (its config.json "
-      .. "says BertModel):\n  qa_outputs.bias [2] is missing"):format(models.path "bert-heads"), failure(all.graph, all, "qa"),
-      1, true)
+    local message = failure(all.graph, all, "qa")
+    assert.matches(("qa: %s has no head for it; it is a model of type bert for embed, classify, ner, fill_mask"):format(
+      models.path "bert-heads"), message, 1, true)
+    assert.matches("fill_mask[%w_, ]* %(its config.json says BertModel%):\n  qa_outputs.bias %[2%] is missing", message)
   end)
 
   it("is named where another one's head is asked for", function()
@@ -89,7 +90,8 @@ describe("the task of a checkpoint", function()
 end)
 
 describe("a long text", function()
-  -- Runs of each task over LONG: name of the checkpoint, function of (model, options).
+  -- Runs of each task over LONG: name of the checkpoint, function of (model, options). A task that is not here takes a text and
+  -- draws its head over the hidden states of any checkpoint.
   local TASKS = {
     embed = { "sentence", function(m, o)
       return m:embed(LONG, { prompt = false, long = o.long, stride = o.stride, truncation_side = o.truncation_side })
@@ -103,6 +105,9 @@ describe("a long text", function()
     ner = { "ner", function(m, o) return m:ner(LONG, o) end },
     fill_mask = { "mlm", function(m, o) return m:fill_mask(TEXT .. TEXT:gsub("some", "[MASK] some") .. TEXT, o) end },
   }
+  for _, name in ipairs(perigee.tasks.names()) do
+    TASKS[name] = TASKS[name] or { "sentence", function(m, o) return m[name](m, LONG, o) end }
+  end
 
   -- The ids of a batch of one sequence, as a text.
   local function ids_of(batch)
@@ -365,7 +370,7 @@ describe("the best", function()
     for _, count in ipairs { 1, 2, 17, 900, 2 ^ 31 } do
       local best, want, seen = scores.keep(count), {}, {}
       for _, item in ipairs(all) do
-        if item.value > best.least then
+        if item.value > best.min then
           best:put { value = item.value, key = item.key, i = item.i }
         end
       end
