@@ -23,7 +23,7 @@ common.main(function()
 
   local q = model:quantize {
     activations = "dynamic", stats = stats, per = args.per, symmetric = common.symmetric(args), alpha = args.alpha,
-    weights = args.weights, skip = args.skip,
+    weights = args.weights, tables = args.tables, skip = args.skip,
   }
 
   local result = judging.judge(model, q, args)

@@ -20,7 +20,7 @@ common.main(function()
   -- Everything that is not named has its default; lua/API.md lists the settings.
   local q = model:quantize {
     activations = "static", stats = stats, symmetric = common.symmetric(args), alpha = args.alpha, weights = args.weights,
-    skip = args.skip, range = args.range,
+    tables = args.tables, skip = args.skip, range = args.range,
   }
 
   local result = judging.judge(model, q, args)

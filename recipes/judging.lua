@@ -35,7 +35,7 @@ end
 --- The same for a recipe that quantizes once.
 function judging.quantizing(name, description, own)
   local args = judging.arguments(name, description, common.join(own, {
-    "alpha",
+    "alpha", "tables",
     { "save", { "text", argname = "file", help = "Write the quantized model to a file, an artifact", said = "it is not kept" } },
     { "seconds", seconds "How long each timing goes on, at least" },
     { "explain", { "flag", help = "Print what runs each linear" } },

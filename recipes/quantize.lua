@@ -32,7 +32,7 @@ common.main(function()
   local stats = not args.no_calibration and model:calibrate(judging.calibration(model, args), { samples = args.samples }) or nil
   local q = model:quantize {
     activations = args.activations, stats = stats, per = args.given.per and args.per, symmetric = common.symmetric(args),
-    alpha = args.alpha, weights = args.weights, skip = args.skip, range = args.range,
+    alpha = args.alpha, weights = args.weights, tables = args.tables, skip = args.skip, range = args.range,
   }
 
   local result = judging.judge(model, q, args)

@@ -65,6 +65,7 @@ return {
     list = true, help = "Linears that stay FP32: names, or patterns such as 'encoder.layer.0.*'",
   }),
   weights = of_setting "weights",
+  tables = of_setting "tables",
   range = of_setting("range", nil, { help = "What the scale of static activations covers: " .. described_ranges() }),
   symmetric = { "flag", help = "Activations have the zero point 128. " .. default_if("symmetric", true) },
   asymmetric = { "flag", help = "Activations have a zero point of their own. " .. default_if("symmetric", false) },

@@ -9,8 +9,9 @@
 --   Rss of a process that has read all of the file and has answered for a while (spec/support/serving.lua), without workspace,
 --   as a part of the file's size; and Pss of each of four such processes: it divides shared pages among them
 --   the seconds that saving took
--- Without arguments it makes three artifacts: the demo's model (MiniLM), and random weights in the shapes of XLM-R base and of
--- BERT-large. The former has the tokenizer of multilingual-e5-small (250,000 pieces) if `make models` has fetched it.
+-- Without arguments it makes four artifacts: the demo's model (MiniLM), and random weights in the shapes of XLM-R base, with F32
+-- and with INT8 tables, and of BERT-large. XLM-R has the tokenizer of multilingual-e5-small (250,000 pieces) if `make models` has
+-- fetched it.
 local here = arg[0]:match "^(.*)/spec/bench/[^/]*$" or "."
 package.path = ("@/lua/?.lua;@/lua/?/init.lua;@/?.lua;"):gsub("@", { ["@"] = here }) .. package.path
 local ffi = require "ffi"
@@ -33,13 +34,14 @@ end
 
 local saving = {} -- seconds, by path
 
--- A dynamic INT8 model as an artifact. tokens_of: a folder whose tokenizer it gets, for random weights have none.
-local function make(path, checkpoint, tokens_of)
+-- A dynamic INT8 model as an artifact. tokens_of: a folder whose tokenizer it gets, for random weights have none. tables: the
+-- setting.
+local function make(path, checkpoint, tokens_of, tables)
   local model = perigee.load(checkpoint)
   if tokens_of then
     model.tokens_of = tokenizer.load(tokens_of)
   end
-  local q = model:quantize { activations = "dynamic" }
+  local q = model:quantize { activations = "dynamic", tables = tables }
   local began = pgee.C.pgee_seconds()
   q:save(path)
   saving[path] = ("%.1f"):format(pgee.C.pgee_seconds() - began)
@@ -126,7 +128,8 @@ local function main(paths)
     local e5 = models.exists(E5 .. "/tokenizer.json") and E5 or nil
     local xlmr = make(folder .. "/xlmr", random.checkpoint "xlmr-base", e5)
     list[2] = { "XLM-R base, " .. (e5 and "a text" or "ids"), xlmr, e5 and TEXT or IDS }
-    list[3] = { "BERT-large, a text", make(folder .. "/large", random.checkpoint "bert-large", demo), TEXT }
+    list[3] = { list[2][1] .. ", INT8 tables", make(folder .. "/tables", random.checkpoint "xlmr-base", e5, "int8"), list[2][3] }
+    list[4] = { "BERT-large, a text", make(folder .. "/large", random.checkpoint "bert-large", demo), TEXT }
   end
   local rows = { { "artifact ", "MB", "least ms", "median ms", "CPU ms", "held", "of four", "saved in s" } }
   for _, one in ipairs(list) do

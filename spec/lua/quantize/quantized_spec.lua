@@ -19,6 +19,59 @@ teardown(function()
   model:release()
 end)
 
+describe("the setting tables", function()
+  local tensor_bytes = { F32 = 4, F16 = 2, I8 = 1 }
+
+  it("makes F16 and INT8 tables, and goes back", function()
+    local q = model:quantize { activations = "dynamic" }
+    local own, held = q:hidden(others), q:memory().tables
+    for setting, dtype in pairs { f16 = "F16", int8 = "I8" } do
+      q.tables = setting
+      local embed = q:runner("hidden").lowered.embeds[1]
+      local bytes = 0
+      for _, key in ipairs { "word", "position", "type" } do
+        local t, scales = embed[key], embed[key .. "_scales"]
+        assert.equal(dtype, t.dtype)
+        assert.same(dtype == "I8" and { t.shape[1] } or nil, scales and scales.shape)
+        bytes = bytes + t.shape[1] * t.shape[2] * tensor_bytes[dtype] + (scales and 4 * t.shape[1] or 0)
+      end
+      assert.equal(bytes, q:memory().tables)
+      assert.is_true(bytes <= held) -- the checkpoint has F16
+      assert.matches("embedding tables: " .. setting, table.concat(q:explain().notes, " "), 1, true)
+      local changed = q:hidden(others)
+      assert.is_true(changed:sqnr(own) > 20)
+      changed:release()
+      q:undo()
+      assert.is_true(q:hidden(others):equals(own))
+    end
+    own:release()
+    q:release()
+  end)
+
+  it("is saved and opened with the same bits, the tied decoder included", function()
+    local m = perigee.load "spec/golden/tasks/mlm"
+    for _, setting in ipairs { "f16", "int8" } do
+      for _, floats in ipairs { "f32", "bf16" } do
+        local q = m:quantize { activations = "dynamic", tables = setting, floats = floats }
+        local path = os.tmpname()
+        q:save(path)
+        local a = perigee.open(path, { verify = true })
+        assert.are.same(q:fill_mask "the [MASK] and [MASK]", a:fill_mask "the [MASK] and [MASK]")
+        assert.equal(setting, a.tables)
+        os.remove(path)
+        a:release()
+        q:release()
+      end
+    end
+    m:release()
+  end)
+
+  it("refuses what it is not", function()
+    assert.matches('tables is "int4", expected "f32" or "f16" or "int8"', failure(model.quantize, model, { tables = "int4" }), 1,
+      true)
+  end)
+end)
+
 describe("calibration", function()
   local function same(a, b)
     for name, seen in pairs(a.sites) do
