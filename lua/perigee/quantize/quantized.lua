@@ -26,6 +26,7 @@ local Statistics = require "perigee.quantize.statistics"
 local sweep = require "perigee.quantize.sweep"
 local tables = require "perigee.graph.passes.tables"
 local tasks = require "perigee.tasks"
+local text_table = require "perigee.show.table"
 local raise = pgee.raise
 
 local Quantized = Encoder.extend {}
@@ -187,7 +188,10 @@ end
 local function diff(q, other)
   options.method(q, "diff")
   local of = getmetatable(other) == Quantized and other or q
-  if type(other) ~= "table" then
+  if type(other) == "table" and other == q.model then
+    error("diff: the other model is FP32, which has no settings; q:sqnr() and q:explain() compare with FP32, "
+      .. "q:diff(another) with another quantized model or with settings", 0)
+  elseif type(other) ~= "table" then
     error(("diff: expected a quantized model, settings, or a table of settings, got %s"):format(pgee.describe(other)), 0)
   elseif of == q and other ~= q then
     other = { settings = search.resolve(q, settings.is(other) and other or settings.new(other)) }
@@ -313,6 +317,22 @@ end
 
 function Quantized:__tostring()
   return ("%s: %s, INT8, settings %s"):format(self.model.dir, self.model.config.model_type, tostring(self.settings))
+end
+
+--- At a prompt: the settings, one a line, those that are not at their default marked, and what is known of the quality.
+function Quantized:__show(style)
+  local default, rows = settings.new { activations = self.settings.activations }, { { "setting ", "value ", " " } }
+  for _, key in ipairs(settings.KEYS) do
+    local value = settings.literal(self.settings, key)
+    rows[#rows + 1] = { key, value, value ~= settings.literal(default, key) and "not the default" or "" }
+  end
+  local db = self.measured["output " .. tostring(self.settings)]
+  return table.concat({
+    ("%s: %s, INT8"):format(self.model.dir, self.model.config.model_type),
+    ("calibration: %s"):format(self.stats and tostring(self.stats) or "none, nothing is smoothed"),
+    ("SQNR of the output: %s"):format(db and ("%.2f dB"):format(db) or "q:sqnr() measures it"),
+    "", (text_table(rows, style and style.columns)),
+  }, "\n")
 end
 
 local quantized = {}

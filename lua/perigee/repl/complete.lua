@@ -12,6 +12,20 @@ local KEYWORDS = {
 
 complete.COMMANDS = { "help", "quit", "save" }
 
+-- Methods of models and statistics that passes and tasks call, not users.
+local INTERNAL = {}
+for name in ([[gather probe run runner release_runners extend graph head lower pooling prompts site attention_of can_judge new
+  check_needed refuse_alpha]]):gmatch "%S+" do
+  INTERNAL[name] = true
+end
+
+-- Whether a value is an object whose class has tasks or calibration's methods.
+local function has_internal(value)
+  local metatable = type(value) == "table" and names.metatable(value)
+  return metatable and (rawget(metatable, "release_runners") or rawget(metatable, "can_judge")
+    or type(value.release_runners) == "function" or type(value.can_judge) == "function")
+end
+
 ---- Where the cursor is ----------------------------------------------------------------------------------------------
 
 -- Walks the text as Lua's lexer does. Returns what the end of the text lies in: "code", "comment" or "string"; of a string also
@@ -157,10 +171,11 @@ local function in_code(text, session)
   local mark = before:match "[.:]$"
   if mark and not before:find "%.%.$" and not before:find "%f[%w_]%d+%.$" then
     local found, value = names.resolve(session, owner_of(before:sub(1, -2)) or "")
-    local list = {}
+    local list, internal = {}, found and select(2, pcall(has_internal, value)) and INTERNAL or {}
     for _, name in ipairs(found and filter(names.of(value), word) or {}) do
       local ok, member = pcall(function() return value[name] end)
-      if mark == "." or ok and type(member) == "function" then
+      local callable = ok and type(member) == "function"
+      if (mark == "." or callable) and not (callable and internal[name]) then
         list[#list + 1] = name
       end
     end

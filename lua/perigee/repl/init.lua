@@ -22,8 +22,9 @@ Type Lua: an expression shows its value, a statement runs. If it is not complete
   ? NAME           its documentation: ? q:set, ? perigee.tensor, ? alpha, ? pgee_smooth
   TAB              completes names, methods, settings, sites and linears inside quotes, files
   :save FILE       writes what was entered as a script that does it again; :save! replaces a file
-  :help            this
-  :quit, Ctrl-D    the end
+  help, :help      this
+  exit, quit, :quit, Ctrl-D
+                   the end
   Ctrl-C           stops what is running, or forgets the line
 ]]
 
@@ -37,6 +38,30 @@ end
 -- The cursor stands behind ^C and perhaps half a progress bar.
 local function say_interrupted(text)
   io.stderr:write("\n", text, "\n")
+end
+
+-- A text whose lines fit the window: a longer line goes on below, under the text behind its name. Only at a terminal.
+local function wrapped(text)
+  local style = show.style()
+  if not style.cut then
+    return text
+  end
+  return (text:gsub("[^\n]+", function(line)
+    local indent = #(line:match "^%s*%S[^\n]-%s%s+" or line:match "^%s*")
+    indent = indent < style.columns / 2 and indent or #line:match "^%s*"
+    local rows = {}
+    while terminal.width(line) > style.columns do
+      local room = line:sub(1, style.columns + 1)
+      local stop = room:match "^.*()%s+%S*$"
+      if not stop or stop <= indent + 1 then
+        break
+      end
+      rows[#rows + 1] = line:sub(1, stop - 1)
+      line = (" "):rep(indent) .. line:sub(stop):gsub("^%s+", "")
+    end
+    rows[#rows + 1] = line
+    return table.concat(rows, "\n")
+  end))
 end
 
 local function say_values(result)
@@ -53,7 +78,7 @@ function commands.help(state, argument)
   if argument ~= "" then
     return commands["?"](state, argument)
   end
-  io.write(HELP)
+  io.write(wrapped(HELP))
   return true
 end
 
@@ -65,7 +90,7 @@ commands["?"] = function(state, argument)
   if not text then
     return false, ("nothing is known of %s%s"):format(argument, near and (" (did you mean %s?)"):format(near) or "")
   end
-  io.write(text, "\n")
+  io.write(wrapped(text), "\n")
   return true
 end
 
@@ -88,6 +113,17 @@ commands.save, commands["save!"] = save(false), save(true)
 function commands.quit(state)
   state.done = true
   return true
+end
+
+-- Words that are commands without a colon, unless the session has a variable of that name.
+local WORDS = { help = ":help", exit = ":quit", quit = ":quit" }
+
+local function command_of(state, line)
+  local word = line:match "^%s*(%l+)%s*%(?%)?%s*;?%s*$"
+  if WORDS[word] and rawget(state.session.env, word) == nil then
+    return WORDS[word]
+  end
+  return line:find "^%s*[:?]" and not line:find "^%s*::" and line or nil
 end
 
 -- Runs a line that begins with ':' or '?'.
@@ -135,8 +171,9 @@ local function entry(state)
       end
       return nil
     end
-    if #lines == 0 and line:find "^%s*[:?]" and not line:find "^%s*::" then
-      local ok, message = command(state, line)
+    local given = #lines == 0 and command_of(state, line)
+    if given then
+      local ok, message = command(state, given)
       state.session.line = state.session.line + 1
       if not ok then
         complain(message)

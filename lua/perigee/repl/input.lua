@@ -150,10 +150,13 @@ local function edit(self, prompt)
   while not self.line and not self.ended do
     if not wait() then
       library.rl_callback_sigcleanup()
+      library.rl_point = library.rl_end -- ^C stands behind the whole line, which may have several rows
+      library.rl_redisplay()
       library.rl_free_line_state()
       library.rl_callback_handler_remove()
       io.write "^C\n"
       io.flush()
+      library.rl_on_new_line() -- or the next prompt is drawn over the forgotten line
       return false
     end
     library.rl_callback_read_char()

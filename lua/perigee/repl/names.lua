@@ -119,13 +119,13 @@ local function alike(word, list)
   return near and (#word > 4 or near:sub(1, 1) == word:sub(1, 1)) and near or nil
 end
 
---- The existing name that is nearest to a wrong one, or nil if none is near.
+--- The existing name that is nearest to a wrong one, or nil if none is near. Variables of the session come before Lua's.
 function names.nearest(text, environment)
   local before, word = text:match "^(.-[.:]?)([%a_][%w_]*)$"
   if not word then
     return nil
   elseif before == "" then
-    return alike(word, environment:names())
+    return alike(word, environment:own_names()) or alike(word, environment:names())
   end
   local found, value = names.resolve(environment, before:sub(1, -2))
   local near = found and alike(word, names.of(value))

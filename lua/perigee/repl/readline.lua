@@ -4,7 +4,7 @@ local ffi = require "ffi"
 ffi.cdef [[
   extern const char *rl_readline_name, *rl_completer_word_break_characters, *rl_basic_quote_characters;
   extern char *rl_line_buffer;
-  extern int rl_change_environment, rl_point, rl_completion_append_character, rl_attempted_completion_over;
+  extern int rl_change_environment, rl_point, rl_end, rl_completion_append_character, rl_attempted_completion_over;
   extern char **(*rl_attempted_completion_function)(const char *word, int first, int last);
   int rl_initialize(void);
   void rl_callback_handler_install(const char *prompt, void (*take)(char *line));
@@ -13,6 +13,8 @@ ffi.cdef [[
   void rl_callback_sigcleanup(void);
   void rl_free_line_state(void);
   void rl_reset_screen_size(void);
+  void rl_redisplay(void);
+  int rl_on_new_line(void);
   char *rl_variable_value(const char *name);
   char *rl_filename_completion_function(const char *text, int again);
   void using_history(void);

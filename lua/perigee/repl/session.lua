@@ -47,6 +47,11 @@ function Session:get(name)
   return value
 end
 
+--- The names of the session's variables.
+function Session:own_names()
+  return names.sorted(self.env)
+end
+
 --- The names of all variables of the session and of Lua.
 function Session:names()
   local all = {}

@@ -92,6 +92,17 @@ describe("show", function()
     model:release()
   end)
 
+  it("shows a quantized model as a table of its settings", function()
+    local model = perigee.load(models.path "embedder")
+    local q = model:quantize { activations = "dynamic", weights = "tensor" }
+    local shown = show.text(q, { columns = 100, utf8 = true, cut = true })
+    assert.matches("\ncalibration: none, nothing is smoothed\n", shown, 1, true)
+    assert.matches('\nweights +"tensor" +not the default\n', shown)
+    assert.matches('\nactivations +"dynamic"\n', shown)
+    q:release()
+    model:release()
+  end)
+
   it("uses colours only if told to", function()
     assert.is_nil(text({ 1, "a", true, print }):find "\27")
     assert.matches("\27%[36m1\27%[0m", show.text({ 1 }, { columns = 40, colours = true }))
@@ -293,6 +304,13 @@ describe("completion", function()
     assert.same({ "upper" }, found "model.dir:up")
   end)
 
+  it("offers what a user may call, not what passes and tasks call", function()
+    for name in ("runner graph head pooling prompts release_runners gather"):gmatch "%S+" do
+      assert.same({}, found("q:" .. name), name)
+    end
+    assert.same({ "release" }, found "model:rel")
+  end)
+
   it("knows settings where they are given", function()
     assert.same({ "activations", "alpha", "attention" }, found "q:set { a")
     assert.same({ "and", "arg", "assert" }, found "q:set { alpha = a")
@@ -367,7 +385,7 @@ describe("documentation", function()
     assert.matches("^Perigee: INT8 inference.*\n  perigee%.threads%(n%)", of "perigee")
     assert.matches("^Settings: everything a user can choose", of "settings")
     assert.matches("^Plot: curves.*\n  plot%.bars%(given%)", of "plot")
-    assert.matches("^a setting\n +alpha +SmoothQuant's alpha, 0 to 1.*\n +pattern", of "alpha")
+    assert.matches("^a setting\n +alpha +SmoothQuant's alpha, 0 to 1.*pattern", of "alpha")
     assert.matches("^a setting\n +alpha ", of "q.alpha")
     assert.matches("model:calibrate", of "calibrate")
     assert.matches("^q:sweep {", of "nobody:sweep") -- there is no q yet, and somebody asks what it will have
@@ -459,6 +477,30 @@ _
   it("has status 1 where what it prints is lost", function()
     local _, status = filter("1 + 1\n", MODEL .. " > /dev/full")
     assert.equal(1, status)
+  end)
+
+  it("knows help, exit and quit without a colon, unless they are variables", function()
+    for _, word in ipairs { "exit", "quit", "quit()", ":quit" } do
+      local text, status = filter("help\n" .. word .. "\nnothing\n", MODEL)
+      assert.equal(0, status, text)
+      assert.matches("exit, quit, :quit, Ctrl-D", text, 1, true)
+    end
+    assert.matches("\n?5\n$", (filter("quit = 5\nquit\n", MODEL)))
+  end)
+
+  it("opens artifacts, which cannot be changed, and shows q as a table", function()
+    local path = files.folder {} .. "/a.safetensors"
+    local text, status = filter(("q:save %q\nq\nq:diff(model)\n"):format(path), MODEL
+      .. " --calibration 'TOP/recipes/data/calibration.txt' --samples 4")
+    assert.equal(1, status)
+    assert.matches("INT8, settings", text)
+    assert.matches("the other model is FP32, which has no settings; q:sqnr() and q:explain() compare with FP32", text, 1, true)
+    text, status = filter('#q:embed "a"\nq.alpha = 0.5\n', "'" .. path .. "'")
+    assert.equal(1, status)
+    assert.matches("^32\n", text)
+    assert.matches("error: .*alpha", text)
+    text = filter("", "'" .. path .. "' --samples 4")
+    assert.matches("--samples has no effect on an artifact", text, 1, true)
   end)
 
   it("obeys commands, and ends at :quit", function()
