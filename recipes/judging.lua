@@ -37,10 +37,16 @@ function judging.quantizing(name, description, own)
   local args = judging.arguments(name, description, common.join(own, {
     "alpha", "tables",
     { "save", { "text", argname = "file", help = "Write the quantized model to a file, an artifact", said = "it is not kept" } },
+    { "report", {
+      "text", argname = "file", help = "Write a report to a file whose name ends in .html, .json or .csv", said = "none",
+    } },
     { "seconds", seconds "How long each timing goes on, at least" },
     { "explain", { "flag", help = "Print what runs each linear" } },
     "json",
   }))
+  if args.report then
+    require("perigee.report").form(args.report) -- an error before the work
+  end
   if args.no_calibration then
     common.refuse(args, common.CALIBRATING, "with --no-calibration: leave out one of the two")
     if args.alpha then
@@ -132,15 +138,24 @@ end
 function judging.judge(model, q, args)
   local result = { model = model.dir, task = model.task, settings = tostring(q.settings), threads = perigee.threads() }
   local set, judged = judging.evaluation(model, args)
+  local comparison
   if judged then
-    local fp32, int8 = evaluate.run(model, set), evaluate.run(q, set)
-    result.metric = { name = fp32.metric, file = set.path, n = fp32.n, fp32 = fp32.value, int8 = int8.value }
+    comparison = evaluate.compare({ { "FP32", model }, { "INT8", q } }, set, { resamples = args.report and 1000 or 0 })
+    local fp32, int8 = comparison.runs[1].scores[1], comparison.runs[2].scores[1]
+    result.metric = { name = fp32.metric, file = set.path, n = comparison.n, fp32 = fp32.value, int8 = int8.value }
   end
   result.distance = evaluate.distance(model, q, set.some)
   result.speed = speed(model, q, args.seconds)
   result.memory = { fp32 = model:memory(), int8 = q:memory() }
   result.memory.fp32.file, result.memory.int8.file = file_sizes(model, q, args)
   result.saved = args.save
+  if args.report then
+    q:report(args.report, {
+      distance = result.distance, comparison = comparison, speed = result.speed,
+      files = { fp32 = result.memory.fp32.file, int8 = result.memory.int8.file }, command = common.command(nil, { unpack(arg) }),
+    })
+    result.report = args.report
+  end
   return result
 end
 
@@ -250,6 +265,9 @@ function judging.print_result(result, args, explained)
   print("\nspeed (median and min time; the two take turns; ratios are of medians)")
   print("  " .. speed_table(result.speed):gsub("\n", "\n  "))
   print("\n" .. memory_table(result.memory))
+  if result.report then
+    print("\nreport      " .. result.report)
+  end
   print_next(result, args)
 end
 

@@ -120,6 +120,22 @@ describe("recipes", function()
     end
   end)
 
+  it("quantize writes a report, and refuses another form of file before the work", function()
+    local path = files.folder {} .. "/r.json"
+    local text, status = run("quantize", embedder, "--samples", "8", "--report", path)
+    assert.are.equal(0, status, text)
+    assert.matches("\nreport      " .. path .. "\n", text, 1, true)
+    local report = cjson.decode(models.read(path))
+    assert.are.same({ "FP32", "INT8", 2 }, { report.comparison.runs[1].name, report.comparison.runs[2].name,
+      #report.comparison.runs[2].scores[1].interval })
+    assert.are.equal(256, report.distance.n)
+    assert.is_true(report.files.int8 > 0 and report.files.fp32 > 0)
+    assert.matches("/recipes/quantize.lua " .. embedder .. " --samples 8", report.command, 1, true)
+    text, status = run("quantize", "/nowhere", "--report", "r.pdf")
+    assert.are.equal(1, status)
+    assert.matches("expected a name that ends in .html, .json or .csv", text, 1, true)
+  end)
+
   it("quantize refuses options of the other kind of activations", function()
     for words, said in pairs {
       ["--per token"] = "--per has no effect with --activations static",

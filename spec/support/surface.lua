@@ -307,6 +307,7 @@ local function all_models(try, w)
   try("INT8 model:undo", function() return { q } end)
   try("INT8 model:diff", function() return { q, q } end)
   try("INT8 model:plot", function() return { q, "encoder.layer.0.output.dense" } end)
+  try("INT8 model:report", function() return { q, w.file .. ".csv", { sweep = false } } end)
   try("INT8 model:recipe", function() return { q } end)
   local select = { cache = false, tokens = { 8 }, time = function() return 1 end, warn = function() end }
   try("INT8 model:select", function() return { q, select }, { "cache", "tokens", "warn", "time" } end)

@@ -2,6 +2,7 @@
 -- linears that they affect.
 local attention = require "perigee.graph.passes.attention"
 local Change = require "perigee.quantize.change"
+local diff = require "perigee.quantize.diff"
 local Encoder = require "perigee.run.encoder"
 local gather = require "perigee.graph.passes.gather"
 local lower = require "perigee.graph.passes.lower"
@@ -21,12 +22,12 @@ local Runner = require "perigee.run.runner"
 local selection = require "perigee.graph.passes.select"
 local sensitivity = require "perigee.tune.sensitivity"
 local settings = require "perigee.quantize.settings"
+local shown = require "perigee.quantize.shown"
 local smooth = require "perigee.graph.passes.smooth"
 local Statistics = require "perigee.quantize.statistics"
 local sweep = require "perigee.quantize.sweep"
 local tables = require "perigee.graph.passes.tables"
 local tasks = require "perigee.tasks"
-local text_table = require "perigee.show.table"
 local raise = pgee.raise
 
 local Quantized = Encoder.extend {}
@@ -185,27 +186,10 @@ function Quantized:undo()
   return record
 end
 
-local function diff(q, other)
-  options.method(q, "diff")
-  local of = getmetatable(other) == Quantized and other or q
-  if type(other) == "table" and other == q.model then
-    error("diff: the other model is FP32, which has no settings; q:sqnr() and q:explain() compare with FP32, "
-      .. "q:diff(another) with another quantized model or with settings", 0)
-  elseif type(other) ~= "table" then
-    error(("diff: expected a quantized model, settings, or a table of settings, got %s"):format(pgee.describe(other)), 0)
-  elseif of == q and other ~= q then
-    other = { settings = search.resolve(q, settings.is(other) and other or settings.new(other)) }
-    settings.check_patterns(other.settings, measure.sites(q))
-  elseif table.concat(patterns.names(measure.sites(of)), " ") ~= table.concat(patterns.names(measure.sites(q)), " ") then
-    error("diff: the other model has other sites", 0)
-  end
-  return Change.new { models = { q, of }, settings = { q.settings, other.settings }, names = { "this", "other" } }
-end
-
 --- q:diff(other): returns a record of how this model's settings differ from others, with the SQNR of each site by both. other: a
 -- quantized model of the same shape, settings that q:settings() returned, or a table of settings.
 function Quantized:diff(other)
-  local record = raise(diff, self, other)
+  local record = raise(diff, self, other, Quantized)
   return record
 end
 
@@ -280,6 +264,13 @@ function Quantized:sensitivity(given)
   return result
 end
 
+--- q:report(path, options): writes settings, quality, sites, alpha curves, times and how to make the model again to one file. Its
+-- name ends in .html, .json or .csv. Returns the figures as a table. See report/init.lua.
+function Quantized:report(path, given)
+  local figures = raise(require("perigee.report").write, self, path, given)
+  return figures
+end
+
 --- q:plot(site): draws the largest magnitude of each channel of one site, before and after smoothing. site: a name or pattern.
 function Quantized:plot(pattern)
   local drawing = raise(plot_site, self, pattern)
@@ -319,21 +310,8 @@ function Quantized:__tostring()
   return ("%s: %s, INT8, settings %s"):format(self.model.dir, self.model.config.model_type, tostring(self.settings))
 end
 
---- At a prompt: the settings, one a line, those that are not at their default marked, and what is known of the quality.
-function Quantized:__show(style)
-  local default, rows = settings.new { activations = self.settings.activations }, { { "setting ", "value ", " " } }
-  for _, key in ipairs(settings.KEYS) do
-    local value = settings.literal(self.settings, key)
-    rows[#rows + 1] = { key, value, value ~= settings.literal(default, key) and "not the default" or "" }
-  end
-  local db = self.measured["output " .. tostring(self.settings)]
-  return table.concat({
-    ("%s: %s, INT8"):format(self.model.dir, self.model.config.model_type),
-    ("calibration: %s"):format(self.stats and tostring(self.stats) or "none, nothing is smoothed"),
-    ("SQNR of the output: %s"):format(db and ("%.2f dB"):format(db) or "q:sqnr() measures it"),
-    "", (text_table(rows, style and style.columns)),
-  }, "\n")
-end
+--- At a prompt: the settings, one a line, and what is known of the quality.
+Quantized.__show = shown
 
 local quantized = {}
 

@@ -10,7 +10,7 @@ local KEYWORDS = {
   "repeat", "return", "then", "true", "until", "while",
 }
 
-complete.COMMANDS = { "help", "quit", "save" }
+complete.COMMANDS = { "help", "quit", "report", "save" }
 
 -- Methods of models and statistics that passes and tasks call, not users.
 local INTERNAL = {}

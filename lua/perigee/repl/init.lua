@@ -22,6 +22,7 @@ Type Lua: an expression shows its value, a statement runs. If it is not complete
   ? NAME           its documentation: ? q:set, ? perigee.tensor, ? alpha, ? pgee_smooth
   TAB              completes names, methods, settings, sites and linears inside quotes, files
   :save FILE       writes what was entered as a script that does it again; :save! replaces a file
+  :report FILE     writes all figures of q to a file: .html, .json or .csv
   help, :help      this
   exit, quit, :quit, Ctrl-D
                    the end
@@ -110,6 +111,18 @@ end
 
 commands.save, commands["save!"] = save(false), save(true)
 
+function commands.report(state, path)
+  local q = rawget(state.session.env, "q")
+  if type(q) ~= "table" or type(q.report) ~= "function" then
+    return false, "there is no q to report on: q = model:quantize { stats = stats }"
+  elseif path == "" then
+    return false, "report to which file? :report FILE"
+  end
+  q:report(path)
+  io.write(path, "\n")
+  return true
+end
+
 function commands.quit(state)
   state.done = true
   return true
@@ -133,7 +146,7 @@ local function command(state, line)
     name, argument = "?", line:match "^%s*%?%s*(.-)%s*$"
   end
   if not commands[name] then
-    return false, (":%s is none of :help, :quit, :save"):format(name)
+    return false, (":%s is none of :help, :quit, :report, :save"):format(name)
   end
   local ran, ok, message = pcall(commands[name], state, argument)
   return ran and ok, ran and message or ok
