@@ -66,7 +66,7 @@ local function judge_labelled(c, q, part)
   local between = int8.interval
   return {
     n = result.n, metric = fp32.metric, fp32 = fp32.value, int8 = int8.value, loss = 100 * (fp32.value - int8.value),
-    interval = between and { -100 * between[2], -100 * between[1] } or nil,
+    interval = between and { 0 - 100 * between[2], 0 - 100 * between[1] } or nil,
   }
 end
 
