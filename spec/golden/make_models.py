@@ -2,7 +2,9 @@
 """Makes spec/golden's checkpoints, and the values that transformers computes from them.
 
   make_models.py small          checkpoints/NAME/ (random weights, fixed seeds) with values.safetensors
-  make_models.py heads          checkpoints/NAME/ of every architecture, all of its heads in one file, with values.safetensors
+  make_models.py heads [NAME...]
+                                checkpoints/NAME/ of every architecture, or of those named: all heads in one file, with
+                                values.safetensors
   make_models.py mpnet FOLDER   mpnet/ from all-mpnet-base-v2 in FOLDER: texts.json, values.safetensors
   make_models.py demo FOLDER    minilm/ from the demo checkpoint in FOLDER (all-MiniLM-L6-v2): texts.json, values.safetensors
 
