@@ -137,7 +137,8 @@ local function check_fields(args)
   end
 end
 
--- An error if an option was given that `written`, options that change what is written, excludes: { NAME = { unless = { ... } } }.
+-- Raises an error if an option was given together with one that excludes it. written: the options that change what is written,
+-- { NAME = { unless = { ... } } }.
 local function check_written(args, written)
   for name, entry in pairs(written or {}) do
     for _, other in ipairs(args.given[name] and entry.unless or {}) do

@@ -68,7 +68,7 @@ static int check_outputs(const pgee_attention_args *a, int64_t H) {
     TRY(tensor_expect_output(a->y, "y", PGEE_F32, 2, -1, H));
     TRY(check_output(a, a->y, "y"));
   } else if (a->quantize.mode == 0) {
-    return fail(PGEE_ARGUMENT, "neither y nor quantize: there is no output");
+    return fail(PGEE_ARGUMENT, "neither y nor quantize is given, expected at least one of these outputs");
   }
   const pgee_tensor *q = a->quantize.q;
   TRY(quantizer_check(&a->quantize, 1u | 1u << PGEE_STATIC, a->y ? a->y : q ? q : a->qkv, H));

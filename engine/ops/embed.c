@@ -41,7 +41,7 @@ static int check_batch(const void *args, const pgee_batch *batch, int64_t S) {
   const pgee_embed_args *a = args;
   TRY(expect_tokens(a->y, "y", batch));
   if (!batch->ids && batch->T > 0)
-    return fail(PGEE_ARGUMENT, "the batch has no ids");
+    return fail(PGEE_ARGUMENT, "the batch has no ids, expected one for each token");
   TRY(check_ids(batch->ids, batch->T, a->word, "id"));
   if (a->type && batch->types)
     TRY(check_ids(batch->types, batch->T, a->type, "type"));
@@ -69,7 +69,7 @@ static int64_t sequence_of(const pgee_batch *batch, int64_t t) {
 
 static int is_padding(const pgee_embed_args *a, int32_t id) { return a->skip_padding && id == a->position_offset - 1; }
 
-/* How many tokens from `first` to `last` (excluded) count. */
+/* The number of tokens from `first` to `last` (excluded) that are not padding, because padding has no place in the sequence. */
 static int64_t counted(const pgee_embed_args *a, const pgee_batch *batch, int64_t first, int64_t last) {
   int64_t count = 0;
   for (int64_t t = first; t < last; t++)
@@ -77,7 +77,7 @@ static int64_t counted(const pgee_embed_args *a, const pgee_batch *batch, int64_
   return count;
 }
 
-/* Rows of words come from memory, from anywhere in it. */
+/* Prefetches the row of a token, because no hardware prefetcher can guess which row comes next. */
 static void fetch_row(const pgee_tensor *word, int32_t id) {
   const char *p = table_row_at(word, NULL, id).values;
   int64_t bytes = word->shape[1] * pgee_dtype_bytes(word->dtype);
@@ -85,7 +85,7 @@ static void fetch_row(const pgee_tensor *word, int32_t id) {
     __builtin_prefetch(p + i, 0, 3);
 }
 
-enum { AHEAD = 4 }; /* tokens */
+enum { PREFETCHED = 4 }; /* tokens between the one that is embedded and the one whose row is prefetched */
 
 static void run(const void *args, const context *c) {
   const pgee_embed_args *a = args;
@@ -95,13 +95,13 @@ static void run(const void *args, const context *c) {
   if (first == last)
     return;
   int64_t b = sequence_of(batch, first), place = counted(a, batch, batch->starts[b], first);
-  for (int64_t t = first; t < last && t < first + AHEAD; t++)
+  for (int64_t t = first; t < last && t < first + PREFETCHED; t++)
     fetch_row(a->word, batch->ids[t]);
   for (int64_t t = first; t < last; t++) {
     for (; t >= batch->starts[b + 1]; b++)
       place = 0;
-    if (t + AHEAD < last)
-      fetch_row(a->word, batch->ids[t + AHEAD]);
+    if (t + PREFETCHED < last)
+      fetch_row(a->word, batch->ids[t + PREFETCHED]);
     int64_t at = a->position_offset + (is_padding(a, batch->ids[t]) ? -1 : place++);
     table_row word = table_row_at(a->word, a->word_scales, batch->ids[t]), position, type;
     if (a->position)

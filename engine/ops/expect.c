@@ -47,5 +47,6 @@ int expect_u8_stride(const pgee_tensor *t, const char *what) {
 int expect_tokens(const pgee_tensor *like, const char *what, const pgee_batch *batch) {
   if (like->rows != PGEE_FIXED || like->shape[0] == batch->T)
     return PGEE_OK;
-  return fail(PGEE_ARGUMENT, "%s has %lld rows, the batch %lld tokens", what, (long long)like->shape[0], (long long)batch->T);
+  return fail(PGEE_ARGUMENT, "%s has %lld rows, expected %lld: one for each token of the batch", what, (long long)like->shape[0],
+              (long long)batch->T);
 }

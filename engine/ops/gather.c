@@ -1,4 +1,4 @@
-/* gather.c: the rows of some tokens, the first of each sequence or the marked ones. Threads share the rows. */
+/* gather.c: copies the rows of some tokens: of the first token of each sequence, or of the marked tokens. Threads share these rows. */
 #include <string.h>
 
 #include "operator.h"
@@ -28,8 +28,8 @@ static int check_batch(const void *args, const pgee_batch *batch, int64_t S) {
   (void)S;
   TRY(expect_tokens(a->x, "x", batch));
   if (a->y->rows == PGEE_FIXED && a->y->shape[0] != wanted)
-    return fail(PGEE_ARGUMENT, "y has %lld rows, the batch %lld %s", (long long)a->y->shape[0], (long long)wanted,
-                first ? "sequences" : "marked tokens");
+    return fail(PGEE_ARGUMENT, "y has %lld rows, expected %lld: one for each of the batch's %s", (long long)a->y->shape[0],
+                (long long)wanted, first ? "sequences" : "marked tokens");
   return PGEE_OK;
 }
 

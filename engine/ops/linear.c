@@ -66,7 +66,7 @@ static int check(const void *args) {
   if (a->y)
     TRY(expect_output_like(a->y, "y", PGEE_F32, a->x, N));
   else if (a->quantize.mode == 0)
-    return fail(PGEE_ARGUMENT, "neither y nor quantize: there is no output");
+    return fail(PGEE_ARGUMENT, "neither y nor quantize is given, expected at least one of these outputs");
   return quantizer_check(&a->quantize, 1u | 1u << PGEE_STATIC, a->x, N);
 }
 

@@ -1,4 +1,4 @@
-/* norm.c: LayerNorm of x + residual, and its quantization. Threads share the rows. */
+/* norm.c: layer normalization of x + residual, as floats, as u8 or both. Threads share the rows. */
 #include "operator.h"
 #include "engine/base/numbers.h"
 #include "engine/base/status.h"
@@ -18,7 +18,7 @@ static int check(const void *args) {
   if (a->y)
     TRY(expect_output_like(a->y, "y", PGEE_F32, a->x, H));
   else if (a->quantize.mode == 0)
-    return fail(PGEE_ARGUMENT, "neither y nor quantize: there is no output");
+    return fail(PGEE_ARGUMENT, "neither y nor quantize is given, expected at least one of these outputs");
   return quantizer_check(&a->quantize, 1u | 1u << PGEE_STATIC | 1u << PGEE_DYNAMIC_TOKEN, a->x, H);
 }
 

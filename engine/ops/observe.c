@@ -1,7 +1,8 @@
-/* observe.c: rows of activations into an observer. Threads share the channels: minima and maxima depend on no order.
+/* observe.c: adds rows of activations to an observer. Threads share the channels. The result does not depend on that, because each
+ * minimum and maximum is of one channel.
  *
- * All or nothing: each thread looks at its channels and works on copies, then all wait, and only if all was finite are the copies
- * taken over. In a plan a failure stops the run after this step.
+ * If a value is not finite, the observer stays as it was: each thread updates copies of its channels' minima and maxima, waits for the
+ * other threads, and replaces the originals only if all values were finite. In a plan such a failure ends the run after this step.
  */
 #include <string.h>
 
@@ -13,7 +14,7 @@
 static int check(const void *args) {
   const pgee_observe_args *a = args;
   if (!a->observer)
-    return fail(PGEE_ARGUMENT, "observer is missing");
+    return fail(PGEE_ARGUMENT, "observer is missing, expected an observer");
   return tensor_expect(a->x, "x", PGEE_F32, 2, -1, a->observer->K);
 }
 
@@ -37,7 +38,7 @@ static void look(const pgee_observe_args *a, const context *c, int64_t rows, int
     c->k->minmax(o->low + first, o->high + first, x, a->x->stride, rows, last - first);
 }
 
-/* The first that is not finite, so that the message does not depend on the threads. */
+/* Fails and names the first value that is not finite, so that the message does not depend on the number of threads. */
 static void report(const pgee_observe_args *a, const context *c, int64_t rows) {
   const pgee_observer *o = a->observer;
   const float *x = tensor_floats(a->x);
@@ -62,7 +63,7 @@ static void run(const void *args, const context *c) {
     look(a, c, rows, first, last);
   team_barrier(c);
   if (o->nonfinite) {
-    team_barrier(c); /* all have seen it */
+    team_barrier(c); /* until here every thread has read o->nonfinite */
     if (c->thread == 0) {
       o->nonfinite = 0;
       report(a, c, rows);

@@ -92,7 +92,7 @@ static int check_run_batch(const operator_entry *o, const void *args, const pgee
     return PGEE_OK;
   }
   if (!*batch)
-    return fail(PGEE_ARGUMENT, "no batch was given");
+    return fail(PGEE_ARGUMENT, "no batch was given, expected one: this operator reads it");
   TRY(batch_check(*batch, S));
   return o->check_batch ? o->check_batch(args, *batch, *S) : PGEE_OK;
 }

@@ -1,4 +1,5 @@
-/* pool.c: one row for each sequence, and rows of unit length. Threads share the sequences, or the rows. */
+/* pool.c: the operators pool, which makes one row of the rows of each sequence, and unit, which scales each row to length 1. In pool
+ * threads share the sequences, in unit the rows. */
 #include "operator.h"
 #include "engine/base/status.h"
 #include "expect.h"
@@ -11,7 +12,9 @@ static int pool_check(const void *args) {
     return fail(PGEE_ARGUMENT, "mode is %d, expected one of PGEE_POOL_FIRST to PGEE_POOL_WEIGHTED", a->mode);
   if (a->x->rows > PGEE_TOKENS || (a->y->rows != PGEE_FIXED && a->y->rows != PGEE_SEQUENCES) ||
       (a->x->rows == PGEE_FIXED) != (a->y->rows == PGEE_FIXED))
-    return fail(PGEE_ARGUMENT, "pooling goes from a row for each token, x, to a row for each sequence, y");
+    return fail(
+        PGEE_ARGUMENT,
+        "x or y has other rows than pooling takes, expected x with a row for each token and y with a row for each sequence");
   return PGEE_OK;
 }
 
@@ -20,7 +23,8 @@ static int pool_check_batch(const void *args, const pgee_batch *batch, int64_t S
   (void)S;
   TRY(expect_tokens(a->x, "x", batch));
   if (a->y->rows == PGEE_FIXED && a->y->shape[0] != batch->B)
-    return fail(PGEE_ARGUMENT, "y has %lld rows, the batch %lld sequences", (long long)a->y->shape[0], (long long)batch->B);
+    return fail(PGEE_ARGUMENT, "y has %lld rows, expected %lld: one for each sequence of the batch", (long long)a->y->shape[0],
+                (long long)batch->B);
   return PGEE_OK;
 }
 

@@ -1,8 +1,8 @@
 /* quantize.c: rows of floats to u8.
  *
- * Static and per token, threads share the rows. Per sequence, a range is that of all rows of the sequence: threads find
- * the ranges of their rows, wait for each other, and give each of their rows the union over its sequence. A text's bits do
- * not depend on the batch.
+ * Threads share the rows. If the quantizer is static or per token, the rows are independent. If it is per sequence, all rows of a
+ * sequence have one range. Then each thread finds the ranges of its rows, waits for the other threads, and takes for each of its rows
+ * the union of the ranges of the row's sequence. A sequence's bits do not depend on the rest of the batch.
  */
 #include "operator.h"
 #include "engine/base/status.h"
@@ -13,7 +13,7 @@ static int check(const void *args) {
   const pgee_quantize_args *a = args;
   TRY(tensor_expect(a->x, "x", PGEE_F32, 2, -1, -1));
   if (a->quantize.mode == PGEE_DYNAMIC_SEQUENCE && a->x->rows > PGEE_TOKENS)
-    return fail(PGEE_ARGUMENT, "x has no row for each token: quantize it per token");
+    return fail(PGEE_ARGUMENT, "x has rows of sequences or marked tokens, expected a row for each token; quantize it per token");
   unsigned modes = 1u << PGEE_STATIC | 1u << PGEE_DYNAMIC_TOKEN | 1u << PGEE_DYNAMIC_SEQUENCE;
   return quantizer_check(&a->quantize, modes, a->x, a->x->shape[1]);
 }
@@ -25,7 +25,8 @@ static int check_batch(const void *args, const pgee_batch *batch, int64_t S) {
   return expect_tokens(((const pgee_quantize_args *)args)->x, "x", batch);
 }
 
-/* Of each thread: ranges [T][2] for its rows, and before them in thread 0's scratch the shared ones, [T][2]. */
+/* The first half, [T][2], is used in thread 0's scratch only: each thread writes the ranges of its rows there. The second half, [T][2],
+ * has the united ranges of the thread's own rows. */
 static int64_t scratch(const void *args, int64_t T, int64_t S) {
   (void)S;
   return needs_batch(args) ? 4 * T * (int64_t)sizeof(float) : 0;

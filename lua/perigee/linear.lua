@@ -84,7 +84,8 @@ end
 
 local name = ffi.new("char[128]")
 
---- What multiplies, in words: "avx512vnni 6x64". w: a packed weight; rows: how many x would have; kernel: "native" or "onednn".
+--- Returns the name of the kernel that would multiply: "avx512vnni 6x64". w: a packed weight; rows: the number of rows of x;
+-- kernel: "native" or "onednn".
 function M.kernel(w, rows, kernel)
   packed.handle(w, "kernel: w")
   if rows == nil then

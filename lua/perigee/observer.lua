@@ -1,4 +1,4 @@
---- Observers: the exact least and largest value of each of K channels over rows that stream by, and a bounded sample of rows.
+--- Observers: the exact minimum and maximum of each of K channels over all rows that they are given, and a sample of these rows.
 --
 --   local observer = require "perigee.observer"
 --   local o = observer.new(384)
@@ -6,7 +6,7 @@
 --   o.min, o.max, o.count              -- tensors F32 [384]; rows seen
 --   o:sample()                         -- F32 [min(count, 256)][384], in the order of the stream
 --
--- Ranges include 0. Which rows are in the sample depends on their numbers in the stream alone.
+-- The minimum is at most 0 and the maximum at least 0. Only the number of a row in the stream decides whether the sample has it.
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 local options = require "perigee.options"

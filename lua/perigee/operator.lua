@@ -6,7 +6,7 @@
 --   number    a number                             integer  a whole number         flag       true or false
 --   quantize  a table of the quantizer's fields
 --   a table   of names: one of them
--- Fields that are nil stay 0 or NULL. Whether they may is C's to say: its messages name the field.
+-- Fields that are nil stay 0 or NULL. C checks whether a field may be absent, and its messages name the field.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
@@ -151,8 +151,8 @@ function fill(struct, fields, given, what, held)
   end
 end
 
---- The operator's number and its args struct, which keeps the values of `given` alive. Errors name the operator and the field and
--- blame as perigee.ffi's check does.
+--- Returns the operator's number and its args struct, which keeps the values of `given` alive. Errors name the operator and the
+-- field. They blame the line that perigee.ffi's check would blame.
 function M.args(name, given)
   local operator = operators[name]
   local args = operator.args()

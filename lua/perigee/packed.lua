@@ -60,15 +60,17 @@ local function in_huge_pages(w)
   return moved
 end
 
---- Packs W, a tensor [N][K] of any float type, or a list of those that read one input (stacked: N is their sum).
---   dtype   "s8" (default): symmetric, scale = absmax / 127. "bf16": rounded to the nearest BF16. "f32": as they are
---   per     "row" (default): one scale for each output channel. "tensor": one for each weight of the list
---   pages   "normal" (default), or "huge": in memory that asks the kernel for huge pages
---   smooth  F32 [K]: SmoothQuant's factors; W[n][k] * smooth[k] is what is quantized. Only with s8
--- NaN and infinity are an error that names weight, row and column.
---   in_place  true: W, a tensor, stays where it lies, and is packed panel by panel whenever it is multiplied by: for a table that
---             is used elsewhere, too. dtype is "f32"; NaN and infinity are not looked for
+--- Packs a weight for the kernels. W: a tensor [N][K] of any float type, or a list of such tensors with the same K, which are
+-- stacked: then N is the sum of theirs. Options:
+--   dtype     "s8" (default): symmetric, scale = absmax / 127. "bf16": rounded to the nearest BF16. "f32": the values stay as
+--             they are
+--   per       "row" (default): one scale for each output channel. "tensor": one scale for each tensor of the list
+--   pages     "normal" (default), or "huge": the memory asks Linux for huge pages
+--   smooth    F32 [K], SmoothQuant's factors: W[n][k] * smooth[k] is quantized. Only with "s8"
+--   in_place  true: W, one tensor, is not copied. Each product packs it again, panel by panel. This is for a table that is used
+--             elsewhere, too. The dtype is "f32". dtype, per and smooth may not be given
 --   scales    F32 [N], if W is a table of type I8, which must be in place: W[n][k] stands for W[n][k] * scales[n] (quant.table)
+-- A value of W that is NaN or infinite is an error that names weight, row and column; with in_place it is not looked for.
 function M.new(W, given)
   given = options.check(given, known, "packed")
   local dtype = options.choice(given.dtype or "s8", DTYPES, "packed: dtype")
@@ -145,8 +147,9 @@ function methods.multiplier(w, x_scale)
   return tensor.wrap(out_tensor[0])
 end
 
---- What it is made of, views of its memory: { bytes = I8, BF16 or F32, as the kernels read them, scales = F32 [N], sums = I32
--- [N] }. Only s8 has sums. Only s8 and a table of type I8 have scales. The bytes of a weight in place are the table [N][K].
+--- Returns views of its memory: { bytes = I8, BF16 or F32, in the order in which the kernels read them, scales = F32 [N],
+-- sums = I32 [N] }. Only s8 has sums. Only s8 and a table of type I8 have scales. The bytes of a weight in place are the table
+-- [N][K].
 function methods.parts(w)
   local h = class.handle(w, "packed weight")
   check(C.pgee_packed_read(h, nil, nil, out_tensor))

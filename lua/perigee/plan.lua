@@ -11,8 +11,9 @@
 --   ws:run(plan.batch { { 101, 7592, 102 }, { 101, 102 } })
 --   print(ws:output(vector))                -- F32 [2][384], a view valid until the next run
 --
--- A plan is immutable once sealed. It holds its weights itself: what was given to it may be released. One workspace serves one
--- caller at a time; callers with workspaces of their own run at once (an observer belongs to one of them at a time).
+-- A sealed plan is immutable. The plan holds its weights, so the caller may release the handles that it gave. One workspace
+-- serves one caller at a time. Callers with workspaces of their own can run at the same time, unless their plans share an
+-- observer.
 local ffi = require "ffi"
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
@@ -57,14 +58,14 @@ local function flatten(lists, starts, T, what)
   return flat
 end
 
--- The struct that C takes of a batch, in its field c.
+-- Fills the batch's field c, the struct that C takes.
 local function with_struct(batch)
   local c = batch_struct(batch.T, batch.B, batch.ids, batch.types, batch.starts, batch.R, batch.rows)
   batch.c = pgee.hold(c, batch.ids, batch.types, batch.starts, batch.rows)
   return setmetatable(batch, Batch)
 end
 
--- Tokens of the batch, int32_t [R], from their places in each sequence, counted from 1. How many there are.
+-- Returns the marked tokens as numbers of tokens of the batch, int32_t [R], and R. marks: their places in each sequence, from 1.
 local function marked_rows(marks, starts)
   local rows, R = {}, 0
   for b, places in ipairs(marks) do
@@ -192,7 +193,8 @@ local function buffer_handle(b, what)
   return b.handle
 end
 
---- Ends building. A list of buffers whose values are wanted after a run; others share memory once unused. Returns the plan.
+--- Ends the building of the plan. Takes a list of its outputs, the buffers that can be read after a run. Other buffers share
+-- memory when they are no longer used. Returns the plan.
 function Plan.seal(p, outputs)
   local h = plans.handle(p, "plan")
   if type(outputs) ~= "table" then
@@ -244,7 +246,7 @@ function Plan.work(p, batch, threads)
   return list
 end
 
---- Frees it at once, unless a workspace still holds it. Its buffers are then of no use.
+--- Frees the plan at once, unless a workspace still holds it. Its buffers cannot be used afterwards.
 function Plan.release(p)
   plans.release(p)
 end
@@ -269,7 +271,7 @@ function Workspace.run(w, batch)
   return w
 end
 
---- The same; returns the seconds that each step took, a list.
+--- Runs the plan on a batch, as run does. Returns a list of the seconds that each step took.
 function Workspace.profile(w, batch)
   local h = workspaces.handle(w, "workspace")
   local steps = tonumber(C.pgee_workspace_steps(h))
@@ -296,12 +298,12 @@ function Workspace.output(w, b)
   return tensor.wrap(out_tensor[0])
 end
 
---- Bytes that it holds.
+--- The number of bytes that the workspace holds.
 function Workspace.bytes(w)
   return tonumber(C.pgee_workspace_bytes(workspaces.handle(w, "workspace")))
 end
 
---- Frees it at once; views of its outputs keep the memory.
+--- Frees the workspace at once. Views of its outputs keep the memory until they are freed, too.
 function Workspace.release(w)
   workspaces.release(w)
 end

@@ -61,7 +61,8 @@ function M.smooth(xmax, wmax, alpha)
   return s
 end
 
---- What a static quantizer multiplies by, F32 [K]: (1 / scale) * (1 / s[k]). s: F32 [K], or K alone for no smoothing.
+--- Returns the factors by which a static quantizer multiplies, F32 [K]: (1 / scale) * (1 / s[k]). s: the smoothing factors, F32
+-- [K], or the number K if nothing is smoothed.
 function M.multiplier(scale, s)
   if type(scale) ~= "number" then
     error(("multiplier: scale is %s, expected a number"):format(pgee.describe(scale)))

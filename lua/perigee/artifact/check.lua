@@ -12,7 +12,7 @@ local options = require "perigee.options"
 
 local check = {}
 
---- A place as errors spell it; more: keys behind it.
+--- Returns a place as errors spell it. more: further keys of the place.
 function check.spelled(place, ...)
   local text = ""
   for _, list in ipairs { place, { ... } } do
@@ -28,12 +28,12 @@ function check.wrong(place, what, ...)
   error(check.spelled(place) .. what:format(...), 0)
 end
 
---- Raises: the value at a place is not what was expected.
+--- Raises an error that says that the value at a place is not what was expected.
 function check.fail(value, place, expected)
   check.wrong(place, " is %s, expected %s", json.describe(value), expected)
 end
 
---- f(value, place) for the value under a key of what stands at `place`.
+--- Calls f(value, place) with the value under a key of the table at `place`.
 function check.inside(f, value, place, key)
   local n = #place + 1
   place[n] = key
@@ -44,7 +44,7 @@ end
 
 local inside = check.inside
 
---- f(...), whose error gets the place before it.
+--- Calls f(...). If it fails, the place is put before the error's message.
 function check.at(place, f, ...)
   local ok, result = pcall(f, ...)
   if not ok then

@@ -10,7 +10,7 @@ local format = {}
 --- The format that this library writes and reads.
 format.NUMBER = 3
 
--- Which library wrote the file, for an error.
+-- The version of the library that wrote the file, for an error.
 local function writer(file)
   return file:metadata "perigee.version" or "an unknown version"
 end

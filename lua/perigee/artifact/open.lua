@@ -3,7 +3,7 @@
 --   local a = perigee.open "model.int8.safetensors"
 --   a:embed { "a text", "another" }      a:explain()      a:settings()      a:memory()
 --
--- The file has packed weights, plans and the tokenizer, as artifact/save.lua wrote them. So opening reads only a header. The plan
+-- The file has packed weights, plans and the tokenizer, as artifact/save.lua wrote them. Opening reads only the header. The plan
 -- of a task is built when the task is first run. The file has no FP32 weights, so settings can be read but not changed.
 --
 -- Formats. A file states the number of its format. The library reads only the format that artifact/format.lua states; any other

@@ -7,7 +7,7 @@
 --   inputs   the nodes that it reads
 --   rows     what its rows count: "tokens", "sequences", or "marked": the tokens that a batch marks
 --   width    features in a row
---   head     true in what is pushed after g.in_head was set: it belongs to a task's head, not to the encoder
+--   head     true if the node belongs to a task's head, not to the encoder: it was pushed after g.in_head was set
 --   ...      the fields that its method sets; passes add their own
 --
 -- Parameters are descriptors, { name =, shape =, tensor = }: a graph can be built and looked at without touching a weight.
@@ -36,7 +36,7 @@ function Graph:push(node)
   return node
 end
 
---- Takes a node out. Nothing may read it any more.
+--- Removes a node, which no other node may read.
 function Graph:remove(node)
   for i = #self.nodes, 1, -1 do
     if self.nodes[i] == node then
@@ -150,8 +150,8 @@ function Graph:users()
   return users
 end
 
---- A new graph in which f(out, node, old) has put what becomes of each node. `node` is a copy whose inputs are already nodes of
--- `out`; f returns the node of `out` that stands for it, or nil to keep the copy as it is. Outputs follow.
+--- Returns a new graph, `out`, which f(out, node, old) makes node by node. `node` is a copy of the node `old`, whose inputs are
+-- already nodes of `out`. f returns the node of `out` that replaces it, or nil to keep the copy. Outputs are replaced, too.
 function Graph:rewrite(f)
   local out, new = Graph.new(), {}
   for _, old in ipairs(self.nodes) do

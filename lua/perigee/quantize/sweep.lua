@@ -1,5 +1,5 @@
---- Sweep: SQNR over a range of alphas, of each site and of the output. It prints itself as a table and a curve, and changes
--- nothing.
+--- Sweep: SQNR over a range of alphas, of each site and of the output. The result prints itself as a table and a
+-- curve. The model stays as it is.
 --
 --   local s = q:sweep { alpha = { 0, 1, 0.05 } }       -- from, to, step
 --   s.alpha, s.output                                  -- lists: the alphas, the output's dB
@@ -154,7 +154,7 @@ function Sweep:plot(pattern)
   return plot.curve { series = series, x = self.alpha, title = "SQNR over alpha", xlabel = "alpha", ylabel = "dB" }
 end
 
--- The places of a few alphas among all, the first and the last among them.
+-- The indices of a few of all alphas for the columns, evenly spread, with the first and the last one.
 local function columns_of(count)
   local list = {}
   for c = 0, math.min(COLUMNS, count) - 1 do

@@ -78,12 +78,13 @@ describe("gather", function()
     local x, y = engine.matrix(batch.T, H), tensor.new("F32", { batch.B, H })
     refuses("gather: mode is the string 'last', expected one of first, marked", operator.run, "gather",
       { x = x, mode = "last", y = y }, batch)
-    refuses("gather: y has 6 rows, the batch 8 marked tokens", operator.run, "gather", { x = x, mode = "marked", y = y }, batch)
+    refuses("gather: y has 6 rows, expected 8: one for each of the batch's marked tokens",
+      operator.run, "gather", { x = x, mode = "marked", y = y }, batch)
     refuses("gather: y is F32 [5][24], expected I32", operator.run, "gather",
       { x = tensor.new("I32", { batch.T, H }), mode = "first", y = tensor.new("F32", { 5, H }) }, batch)
     refuses("gather: x is F64 of 2 dimensions, expected F32, U8 or I32", operator.run, "gather",
       { x = tensor.new("F64", { batch.T, H }), mode = "first", y = y }, batch)
-    refuses("gather: x has 3 rows, the batch 74 tokens", operator.run, "gather",
+    refuses("gather: x has 3 rows, expected 74: one for each token of the batch", operator.run, "gather",
       { x = engine.matrix(3, H), mode = "first", y = y }, batch)
     refuses("gather: no batch was given", operator.run, "gather", { x = x, mode = "first", y = y })
     refuses("gather: y shares memory with x", operator.run, "gather", { x = x, mode = "first", y = x:rows(1, 6) }, batch)
@@ -96,8 +97,10 @@ describe("gather", function()
     refuses("gather: x has a row for each marked token, expected a row for each token", p.gather, p,
       { x = marked, mode = "marked", y = p:buffer("F32", "marked", H) })
     refuses("attention: qkv has a row for each marked token", p.attention, p, { qkv = marked, heads = 2, y = marked })
-    refuses("pool: pooling goes from", p.pool, p, { x = marked, mode = "mean", y = p:buffer("F32", "sequences", H) })
-    refuses("quantize: x has no row for each token", p.quantize, p, { x = marked, quantize = { mode = "sequence" } })
+    refuses("pool: x or y has other rows than pooling takes",
+      p.pool, p, { x = marked, mode = "mean", y = p:buffer("F32", "sequences", H) })
+    refuses("quantize: x has rows of sequences or marked tokens, expected a row for each token",
+      p.quantize, p, { x = marked, quantize = { mode = "sequence" } })
     refuses("norm: y is F32 [R][23], expected F32 [rows][24]", p.norm, p, {
       x = marked, gamma = engine.vector(H), beta = engine.vector(H), y = p:buffer("F32", "marked", 23),
     })

@@ -182,7 +182,7 @@ describe("embed", function()
       assert.error_matches(function() operator.run("embed", fields, batch) end, message, 1, true)
     end
     refuses("embed: no batch was given", nil, {})
-    refuses("embed: y has 2 rows, the batch 3 tokens", plan.batch { { 0, 1, 1 } }, {})
+    refuses("embed: y has 2 rows, expected 3: one for each token of the batch", plan.batch { { 0, 1, 1 } }, {})
     refuses("has id 2, expected 0 to 1", plan.batch { { 0, 2 } }, {})
     refuses("a sequence of 2 tokens, expected at most 1: there are 4 positions, the first is 3", plan.batch { { 0, 1 } },
       { position = engine.matrix(4, 3), position_offset = 3 })
@@ -276,7 +276,7 @@ describe("norm", function()
       assert.error_matches(function() operator.run("norm", fields) end, message, 1, true)
     end
     refuses("norm: beta is missing, expected F32 [4]", { y = outputs(3, 4) })
-    refuses("norm: neither y nor quantize: there is no output", { beta = g })
+    refuses("norm: neither y nor quantize is given, expected at least one of these outputs", { beta = g })
     refuses("norm: eps is -1, expected 0 or more", { beta = g, eps = -1, y = outputs(3, 4) })
     refuses("norm: y is F32 [2][4], expected F32 [3][4]", { beta = g, y = outputs(2, 4) })
     refuses("norm: residual is F32 [3][3], expected F32 [3][4]", { beta = g, residual = outputs(3, 3), y = outputs(3, 4) })
@@ -336,7 +336,7 @@ describe("quantize", function()
 
   it("refuses a batch of another number of tokens", function()
     assert.error_matches(function() quant.quantize(engine.matrix(3, 4), { per = "sequence", batch = batch_of { 4 } }) end,
-      "quantize: x has 3 rows, the batch 4 tokens")
+      "quantize: x has 3 rows, expected 4: one for each token of the batch")
   end)
 end)
 
@@ -528,7 +528,8 @@ describe("attention", function()
     refuses("attention: y is F32 [4][12], expected F32 [rows][4]", { qkv = qkv, heads = 2, y = outputs(4, 12) })
     refuses("attention: neither y nor quantize", { qkv = qkv, heads = 2 })
     refuses("attention: scale is not finite", { qkv = qkv, heads = 2, scale = 0 / 0, y = y })
-    refuses("attention: qkv has 4 rows, the batch 3 tokens", { qkv = qkv, heads = 2, scale = 1, y = y }, batch_of { 3 })
+    refuses("attention: qkv has 4 rows, expected 3: one for each token of the batch",
+      { qkv = qkv, heads = 2, scale = 1, y = y }, batch_of { 3 })
     refuses("attention: qk_scale and v_scale are for U8 qkv, which is F32",
       { qkv = qkv, heads = 2, scale = 1, v_scale = vector(2, 1), y = y })
     local function biased(message, bias)
@@ -604,7 +605,7 @@ describe("pool", function()
   it("refuses outputs of another number of rows", function()
     local x = engine.matrix(4, 3)
     assert.error_matches(function() operator.run("pool", { x = x, mode = "mean", y = outputs(3, 3) }, batch_of { 2, 2 }) end,
-      "pool: y has 3 rows, the batch 2 sequences")
+      "pool: y has 3 rows, expected 2: one for each sequence of the batch")
     assert.error_matches(function() operator.run("pool", { x = x, mode = "mean", y = outputs(2, 2) }, batch_of { 2, 2 }) end,
       "pool: y is F32 [2][2], expected", 1, true)
   end)

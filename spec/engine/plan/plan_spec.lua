@@ -279,7 +279,7 @@ describe("building a plan refuses", function()
     refuses("embed: y has a row for each sequence, expected a row for each token", p.embed, p, { word = weights.word, y = v })
     refuses("linear: w is missing, expected a packed weight", p.linear, p, {})
     refuses("attention: qkv is 48 wide, expected 3 times a multiple of 5 heads", p.attention, p, { qkv = x, heads = 5, y = y })
-    refuses("pool: pooling goes from a row for each token, x, to a row for each sequence, y", p.pool, p,
+    refuses("pool: x or y has other rows than pooling takes, expected x with a row for each token", p.pool, p,
       { x = x, mode = "mean", y = y })
   end)
 
