@@ -52,6 +52,7 @@ describe("files are short:", function()
 
   it("a Lua file has at most 350 lines", function()
     assert_short(find("*.lua", "lua", "recipes", "spec/bench", "spec/fuzz", "spec/golden", "spec/support"), 350, {
+      ["lua/perigee/quantize/quantized.lua"] = 370, -- one class with all of its methods
       ["spec/support/surface.lua"] = 450, -- a table: every public function with its arguments
     })
   end)
