@@ -717,8 +717,9 @@ void pgee_plan_free(pgee_plan *p);
 /* A new buffer [rows][width], or [rows] if width is 0. The plan owns it; do not free it. dtype: PGEE_F32, PGEE_U8 or PGEE_S32.
  * rows: PGEE_TOKENS, PGEE_SEQUENCES or PGEE_MARKED. */
 int pgee_plan_buffer(pgee_plan *p, pgee_tensor **out, int dtype, int rows, int64_t width);
-/* Appends an operator to the plan. Its args are checked and copied, and its weights are held. PGEE_ARGUMENT if it reads a
- * buffer that no operator before it writes, or writes a tensor that is no buffer of the plan. */
+/* Appends an operator to the plan. Its args are checked and copied, and the plan keeps a reference to its weights and observers.
+ * PGEE_ARGUMENT if an earlier operator has not written a buffer that it reads, if an output is not a buffer of this plan, or if the
+ * plan is sealed. */
 int pgee_plan_push(pgee_plan *p, int op, const void *args);
 /* Seals the plan: nothing can be added. `outputs`: `count` buffers that the caller reads after a run. They keep their values
  * until the workspace's next run; other buffers may share memory. */

@@ -148,8 +148,8 @@ static int decode_each(texts *out, const texts *in, const step *s) {
 
 /* ---- Decoders that join them ----------------------------------------------------------------------------------------------- */
 
-/* How many bytes become one U+FFFD if the text begins with an invalid byte: the longest beginning of a valid character, as in
- * Rust. */
+/* The text begins with bytes that are not valid UTF-8. Returns how many of them one U+FFFD replaces: the longest prefix that could
+ * begin a valid character, else 1, as Rust's String::from_utf8_lossy does. */
 static int64_t ill_formed(const char *text, int64_t bytes) {
   const uint8_t *s = (const uint8_t *)text;
   int more = s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 1 : s[0] < 0xF0 ? 2 : s[0] < 0xF5 ? 3 : 0;

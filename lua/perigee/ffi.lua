@@ -91,8 +91,8 @@ function M.blame()
   end
 end
 
---- Lua's error for these modules. The error names the line that called them (see blame); with level 0 it names no line. A tail
--- call, `return f(...)`, leaves no line to name.
+--- Raises an error that names the line outside of these modules that called them (see blame). With level 0 it names no line. If
+-- that line is a tail call, `return f(...)`, LuaJIT keeps no frame of it, and the error names the line that called its function.
 function M.error(message, level)
   error(message, level == 0 and 0 or M.blame())
 end

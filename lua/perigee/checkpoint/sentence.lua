@@ -89,8 +89,8 @@ function M.kind(self)
   return kind
 end
 
---- Copies the activation that a CrossEncoder's file names into the decoded config.json, where other checkpoints and artifacts
--- have it.
+--- If config_sentence_transformers.json is that of a CrossEncoder and names an activation_fn, this puts it into the decoded
+-- config.json as sentence_transformers.activation_fn, because tasks/rerank.lua reads it there.
 function M.activation(self)
   local ok, config = pcall(function() return self.sentence_prompts end)
   local class = ok and config.model_type == "CrossEncoder" and given(config.activation_fn)

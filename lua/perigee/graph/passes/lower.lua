@@ -76,8 +76,9 @@ end
 
 ---- Values ------------------------------------------------------------------------------------------------------------
 
--- The nodes whose floats are read, by an operator that takes floats, as a residual, or as an output: { [node] = "quantized" } if
--- every reader is a quantize node, else { [node] = "exact" }.
+-- Returns a table of the nodes whose F32 result is read. Its value is "quantized" if only quantize nodes read it. Else it is
+-- "exact": an operator that takes floats, a residual input or an output of the graph reads it. activation_of may take the faster
+-- rounded GELU where the value is not "exact". The first input of an INT8 node does not count, because that node reads u8.
 local function float_readers(graph)
   local read = {}
   for _, node in ipairs(graph.nodes) do
