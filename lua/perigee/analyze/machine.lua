@@ -3,17 +3,18 @@
 -- A machine is a table:
 --   name       text
 --   isa        name of the best instruction set: "avx2", "avx512vnni", "amx" ...
---   cores      how many cores work
+--   cores      number of cores in use
 --   peak       operations a second of all cores: { f32 =, int8 =, bf16 = }; a multiply-add is two operations. bf16 is nil if
 --              there are no BF16 instructions
---   bandwidth  bytes a second that all cores read: { l2 =, l3 =, memory = }; l2 or l3 is nil if that cache is not known
+--   bandwidth  bytes a second that all cores together can read: { l2 =, l3 =, memory = }; l2 or l3 is nil if that cache is not known
 --   cache      bytes: { l2 = of each core, l3 = of all cores together }; nil if unknown
---   efficiency share of its roofline that the linears of a type reach, { int8 = }; nil if unknown
+--   efficiency the part of the roofline's speed that linears reach, by type: { int8 =, f32 =, bf16 = }; nil if unknown
+--   hertz      the clock
 --   barrier    seconds that a barrier of all cores takes; nil: not counted
 --   measured   true if the figures were measured, false if they come from a description
 --
--- A description, a file that returns a table, says it with what specifications have: clocks, operations and bytes per cycle,
--- memory channels. machines/*.lua are examples. perigee.analyze.measure makes a machine by measuring.
+-- A description is a Lua file that returns the numbers of a specification: clocks, operations and bytes per cycle, memory
+-- channels. machine.describe computes the machine from them. machines/*.lua are examples. measure.lua measures this machine.
 local find = require "perigee.find"
 local options = require "perigee.options"
 local pgee = require "perigee.ffi"

@@ -84,7 +84,8 @@ end
 --- The bounds of a model's linears in each type that the machine has.
 -- linears: list of { name =, M =, N =, K =, steps = how many layers have it }.
 -- Returns a list, one for each linear, of { name =, M =, N =, K =, steps =, f32 =, int8 =, bf16 =, speedup = { int8 =, bf16 = }
--- }. f32, int8 and bf16 are what roofline.linear returns. speedup is the time of the FP32 bound divided by theirs.
+-- }. f32, int8 and bf16 are what roofline.linear returns: the bound of one of the `steps` layers. The weights of all linears
+-- together decide in which level of memory they lie. speedup.int8 = f32.seconds / int8.seconds, and speedup.bf16 likewise.
 function roofline.linears(m, linears)
   local weights, list = {}, {}
   for type in pairs(roofline.BYTES) do
