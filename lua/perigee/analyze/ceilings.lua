@@ -28,8 +28,8 @@ function ceilings.linears(linear, speedup, rest)
 end
 
 --- The ceiling of a model whose linears become `speedup` times as fast, its attention, in INT8 as well, `attention_speedup`
--- times, and the remaining share of the time, 1 - linear - attention, `rest` times (default 1). linear and attention are shares of
--- the time before.
+-- times, and the remaining share of the time, 1 - linear - attention, `rest` times (default 1). linear and attention are shares
+-- of the time before.
 function ceilings.with_attention(linear, attention, speedup, attention_speedup, rest)
   return ceilings.amdahl {
     { share = linear, speedup = speedup }, { share = attention, speedup = attention_speedup },

@@ -6,7 +6,7 @@
 --   cores      number of cores in use
 --   peak       operations a second of all cores: { f32 =, int8 =, bf16 = }; a multiply-add is two operations. bf16 is nil if
 --              there are no BF16 instructions
---   bandwidth  bytes a second that all cores together can read: { l2 =, l3 =, memory = }; l2 or l3 is nil if that cache is not known
+--   bandwidth  bytes a second that all cores together can read: { l2 =, l3 =, memory = }; l2 or l3 is nil if it is not known
 --   cache      bytes: { l2 = of each core, l3 = of all cores together }; nil if unknown
 --   efficiency the part of the roofline's speed that linears reach, by type: { int8 =, f32 =, bf16 = }; nil if unknown
 --   hertz      the clock
