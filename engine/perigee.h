@@ -441,8 +441,7 @@ int pgee_character_kind(uint32_t c);
 
 typedef struct pgee_observer pgee_observer;
 
-/* An observer collects statistics of rows of K channels: the exact minimum and maximum of each channel (both start at 0, so
- * that the range includes 0), and a sample of at most sample_rows whole rows. A hash of the row's number chooses the sample, so
+/* An observer collects statistics of rows of K channels: the exact minimum and maximum of each channel, and a sample of at most sample_rows whole rows. A hash of the row's number chooses the sample, so
  * it does not depend on threads or batches. K: 1 to 2^24; sample_rows: 0 to 2^24. `name` is for messages and may be NULL. */
 int pgee_observer_new(pgee_observer **out, int64_t K, int64_t sample_rows, const char *name);
 /* Releases one reference. A plan holds its observers. */
@@ -454,9 +453,12 @@ int pgee_observer_update(pgee_observer *o, const pgee_tensor *x);
 int64_t pgee_observer_channels(const pgee_observer *o);
 /* The number of rows seen so far. */
 int64_t pgee_observer_count(const pgee_observer *o);
-/* Copies of the statistics. min, max: F32 [K]; sample: F32 [rows][K] with min(count, sample_rows) rows, in the order in which
+/* Copies of the statistics. min, max: F32 [K], at most 0 and at least 0, as the ranges of quantizers include 0. sample: F32 [rows][K] with min(count, sample_rows) rows, in the order in which
  * they came. Each of the three pointers may be NULL. */
 int pgee_observer_read(const pgee_observer *o, pgee_tensor **min, pgee_tensor **max, pgee_tensor **sample);
+/* Copies of the smallest and the largest value that each channel had, F32 [K]; all 0 before the first row. Each of the two pointers
+ * may be NULL. */
+int pgee_observer_extremes(const pgee_observer *o, pgee_tensor **low, pgee_tensor **high);
 
 /* ---- Quantization ------------------------------------------------------------------------------------------------- */
 
@@ -473,6 +475,16 @@ int pgee_range_scale(double lo, double hi, int symmetric, float *scale, int32_t 
 /* The multipliers of a static quantizer: m[k] = (1 / scale) * (1 / s[k]), at most the largest float. m, s: F32 [K]; s may be
  * NULL, which means all 1. scale: positive. */
 int pgee_quantize_multiplier(pgee_tensor *m, float scale, const pgee_tensor *s);
+
+/* Per-channel shift (Outlier Suppression+, Wei et al. 2023, arXiv 2304.09145): a static quantizer subtracts z[k] from each channel,
+ * and the linears that read the result add the product of their weights and z to their bias.
+ * pgee_shift_addend writes what the quantizer adds: b[k] = -z[k] * m[k], at most the largest float. b, z, m: F32 [K]; z and m are
+ * finite. */
+int pgee_shift_addend(pgee_tensor *b, const pgee_tensor *z, const pgee_tensor *m);
+/* y[n] = bias[n] + sum over k of W[n][k] * z[k]: summed in double, k ascending, bias last, rounded to float once. y, bias: F32 [N];
+ * bias may be NULL, which means all 0. weights: as for pgee_packed_s8. z: F32 [K]. PGEE_ARGUMENT if a result is NaN or
+ * infinite. */
+int pgee_shift_bias(pgee_tensor *y, const pgee_tensor *const *weights, int count, const pgee_tensor *z, const pgee_tensor *bias);
 
 /* ---- Tables of embeddings ----------------------------------------------------------------------------------------- */
 
@@ -557,7 +569,8 @@ typedef struct pgee_batch {
 enum { PGEE_STATIC = 1, PGEE_DYNAMIC_TOKEN = 2, PGEE_DYNAMIC_SEQUENCE = 3 };
 
 /* How an operator quantizes its result x, rows of K floats, to u8. mode 0: not at all. PGEE_STATIC: q = clamp(rne(x * m), lo,
- * hi) + zero, with [lo, hi] = [-zero, 255 - zero], or [-127, 127] if symmetric. PGEE_DYNAMIC_TOKEN: the scale and the zero
+ * hi) + zero, with [lo, hi] = [-zero, 255 - zero], or [-127, 127] if symmetric; if b is given, fma(x, m, b) takes the place of
+ * x * m. PGEE_DYNAMIC_TOKEN: the scale and the zero
  * point come from the range of x' = x * m over the row, as in pgee_range_scale, and are written to row_scale and row_zero.
  * PGEE_DYNAMIC_SEQUENCE: from the range over all rows of the sequence. */
 typedef struct pgee_quantizer {
@@ -565,6 +578,7 @@ typedef struct pgee_quantizer {
   int symmetric;          /* 1: q in [1, 255], zero 128 */
   int32_t zero;           /* static only */
   const pgee_tensor *m;   /* F32 [K]; may be NULL if dynamic: all 1 */
+  const pgee_tensor *b;   /* F32 [K] or NULL, static only: what pgee_shift_addend writes */
   pgee_tensor *q;         /* out U8 [rows][K] */
   pgee_tensor *row_scale; /* out F32 [rows], dynamic only */
   pgee_tensor *row_zero;  /* out S32 [rows], dynamic only */

@@ -24,7 +24,8 @@ typedef struct table_row {
  *               v = fma(float(a) [* row_scale[t]], scale[n], bias[n])
  *   float sums  v = c + bias[n]
  *   v = activation(v);  v = v + residual[t][n] if residual;  y[t][n] = v if y;
- *   q[t][n] = clamp(round(v * q_mul[n]), q_lo, q_hi) + q_zero if q         (round: to nearest, ties to even) */
+ *   q[t][n] = clamp(round(v * q_mul[n]), q_lo, q_hi) + q_zero if q         (round: to nearest, ties to even)
+ *   if q_add is not NULL, fma(v, q_mul[n], q_add[n]) takes the place of v * q_mul[n] */
 typedef struct epilogue {
   const float *scale;  /* [N] */
   const float *bias;   /* [N], never NULL */
@@ -40,6 +41,7 @@ typedef struct epilogue {
   uint8_t *q; /* [rows][ldq] or NULL */
   int64_t ldq;
   const float *q_mul;         /* [N] */
+  const float *q_add;         /* [N] or NULL */
   int32_t q_zero, q_lo, q_hi; /* bounds before q_zero is added */
 } epilogue;
 
@@ -54,8 +56,8 @@ typedef struct prefetch {
 typedef struct panel_constants {
   float lo, hi;
   int32_t zero;
-  _Alignas(64) int32_t offset[PANEL]; /* zero * wsum */
-  float scale[PANEL], bias[PANEL], mul[PANEL];
+  _Alignas(64) int32_t offset[PANEL];                      /* zero * wsum */
+  float scale[PANEL], bias[PANEL], mul[PANEL], add[PANEL]; /* mul and add are filled only if q and q_add are not NULL */
 } panel_constants;
 
 /* A tile [m][64] of sums whose epilogue has not run yet. e NULL: there is no such tile. */
@@ -74,6 +76,7 @@ typedef struct quantizer {
   int mode;
   int symmetric;        /* dynamic only; static says it by the bounds below */
   const float *mul;     /* [K]; NULL means 1 everywhere (dynamic only) */
+  const float *add;     /* [K]; static only: x becomes fma(x, mul, add). NULL: x becomes x * mul */
   int32_t zero, lo, hi; /* static; bounds before zero is added */
   uint8_t *q;           /* [rows][ldq] */
   int64_t ldq;
@@ -103,7 +106,7 @@ typedef struct attention {
   const float *bias; /* NULL, or bias[i - j] for key i and query j, from 1 - S to S - 1; finite */
   float *y;          /* [queries][ldy] of this head from query y_begin on, or NULL */
   int64_t ldy, y_begin;
-  quantizer quantize; /* static or none; q (from query y_begin on) and mul belong to this head already */
+  quantizer quantize; /* static or none; q (from query y_begin on), mul and add belong to this head already */
 } attention;
 
 /* The same in INT8. A score is s = sum over d of (q - 128) (k - 128), exact. p is 255 exp(s scale + bias - max (s scale + bias)),
@@ -116,7 +119,7 @@ typedef struct attention_u8s8 {
   const float *bias;        /* as in `attention`; finite also when multiplied by log2 e */
   float *y;                 /* [queries][ldy] of this head from query y_begin on, or NULL */
   int64_t ldy, y_begin;
-  quantizer quantize; /* static or none; q (from query y_begin on) and mul belong to this head already */
+  quantizer quantize; /* static or none; q (from query y_begin on), mul and add belong to this head already */
 } attention_u8s8;
 
 #endif

@@ -4,6 +4,7 @@
  * and can be made for each row when it comes. */
 #include "observer.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "engine/base/memory.h"
@@ -84,6 +85,10 @@ int pgee_observer_new(pgee_observer **out, int64_t K, int64_t sample_rows, const
   o->max = o->min + K;
   o->low = o->max + K;
   o->high = o->low + K;
+  for (int64_t k = 0; k < K; k++) {
+    o->min[k] = INFINITY;
+    o->max[k] = -INFINITY;
+  }
   *out = o;
   return PGEE_OK;
 }
@@ -98,9 +103,20 @@ int pgee_observer_update(pgee_observer *o, const pgee_tensor *x) {
   return pgee_run(PGEE_OBSERVE, &(pgee_observe_args){x, o}, NULL);
 }
 
-static int copy(pgee_tensor **out, const float *from, int64_t K) {
-  TRY(pgee_tensor_new(out, PGEE_F32, 1, &K));
-  memcpy((*out)->data, from, (size_t)K * sizeof *from);
+/* Which of the ranges is read: with 0 or without it. */
+enum { WITHOUT_ZERO, WITH_ZERO };
+
+static int copy_min(pgee_tensor **out, const pgee_observer *o, int zero) {
+  TRY(pgee_tensor_new(out, PGEE_F32, 1, &o->K));
+  for (int64_t k = 0; k < o->K; k++)
+    ((float *)(*out)->data)[k] = o->count == 0 || (zero && !(o->min[k] < 0)) ? 0 : o->min[k];
+  return PGEE_OK;
+}
+
+static int copy_max(pgee_tensor **out, const pgee_observer *o, int zero) {
+  TRY(pgee_tensor_new(out, PGEE_F32, 1, &o->K));
+  for (int64_t k = 0; k < o->K; k++)
+    ((float *)(*out)->data)[k] = o->count == 0 || (zero && !(o->max[k] > 0)) ? 0 : o->max[k];
   return PGEE_OK;
 }
 
@@ -117,12 +133,11 @@ static int copy_sample(pgee_tensor **out, const pgee_observer *o) {
   return PGEE_OK;
 }
 
-int pgee_observer_read(const pgee_observer *o, pgee_tensor **min, pgee_tensor **max, pgee_tensor **sample) {
-  NEED(o);
+static int read_some(const pgee_observer *o, pgee_tensor **min, pgee_tensor **max, pgee_tensor **sample, int zero) {
   pgee_tensor *made[3] = {NULL, NULL, NULL};
-  int status = min ? copy(&made[0], o->min, o->K) : PGEE_OK;
+  int status = min ? copy_min(&made[0], o, zero) : PGEE_OK;
   if (status == PGEE_OK && max)
-    status = copy(&made[1], o->max, o->K);
+    status = copy_max(&made[1], o, zero);
   if (status == PGEE_OK && sample)
     status = copy_sample(&made[2], o);
   pgee_tensor **out[3] = {min, max, sample};
@@ -133,4 +148,14 @@ int pgee_observer_read(const pgee_observer *o, pgee_tensor **min, pgee_tensor **
       *out[i] = made[i];
   }
   return status;
+}
+
+int pgee_observer_read(const pgee_observer *o, pgee_tensor **min, pgee_tensor **max, pgee_tensor **sample) {
+  NEED(o);
+  return read_some(o, min, max, sample, WITH_ZERO);
+}
+
+int pgee_observer_extremes(const pgee_observer *o, pgee_tensor **low, pgee_tensor **high) {
+  NEED(o);
+  return read_some(o, low, high, NULL, WITHOUT_ZERO);
 }

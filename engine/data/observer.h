@@ -9,7 +9,7 @@
 struct pgee_observer {
   _Atomic int64_t refs;
   int64_t K, count;
-  float *min, *max;       /* [K] each, of all rows so far */
+  float *min, *max;       /* [K] each, of all rows so far; infinity and -infinity before the first row */
   float *low, *high;      /* [K] each, with the rows of the update in progress */
   _Atomic int nonfinite;  /* 1: these rows have a value that is not finite */
   int64_t capacity, kept; /* rows of the sample */

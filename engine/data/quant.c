@@ -179,3 +179,75 @@ int pgee_quantize_multiplier(pgee_tensor *m, float scale, const pgee_tensor *s) 
   team_float_restore(before);
   return PGEE_OK;
 }
+
+/* ---- Shift --------------------------------------------------------------------------------------------------------- */
+
+/* A vector F32 [K] without NaN and infinities. */
+static int finite_check(const pgee_tensor *t, const char *what, int64_t K) {
+  TRY(tensor_expect(t, what, PGEE_F32, 1, K, -1));
+  TRY(tensor_expect_memory(t, what));
+  const float *x = t->data;
+  for (int64_t k = 0; k < t->shape[0]; k++)
+    if (is_nonfinite(x[k]))
+      return fail(PGEE_ARGUMENT, "%s, channel %lld (counted from 1) is %s, expected a finite number", what, (long long)k + 1,
+                  nonfinite_name(x[k]));
+  return PGEE_OK;
+}
+
+int pgee_shift_addend(pgee_tensor *b, const pgee_tensor *z, const pgee_tensor *m) {
+  NEED(b, z, m);
+  TRY(tensor_expect_output(b, "b", PGEE_F32, 1, -1, -1));
+  TRY(finite_check(z, "z", b->shape[0]));
+  TRY(finite_check(m, "m", b->shape[0]));
+  const float most = 3.40282346638528859812e38f; /* with infinity, fma could give NaN */
+  unsigned before = team_float_default();
+  for (int64_t k = 0; k < b->shape[0]; k++) {
+    float product = -((const float *)z->data)[k] * ((const float *)m->data)[k];
+    ((float *)b->data)[k] = product > most ? most : product < -most ? -most : product;
+  }
+  team_float_restore(before);
+  return PGEE_OK;
+}
+
+typedef struct shifted_bias {
+  const pgee_tensor *const *weights;
+  const float *z, *bias; /* bias may be NULL */
+  float *y;
+  int64_t N, K;
+} shifted_bias;
+
+/* The product of two floats is exact in double. */
+static void shift_rows(void *work, const context *c) {
+  const shifted_bias *s = work;
+  float *row = (float *)c->scratch;
+  int64_t first, last;
+  team_share(c, s->N, &first, &last);
+  for (int64_t n = first; n < last; n++) {
+    double sum = 0;
+    weights_row(row, s->weights, n);
+    for (int64_t k = 0; k < s->K; k++)
+      sum += (double)row[k] * (double)s->z[k];
+    s->y[n] = (float)((s->bias ? (double)s->bias[n] : 0.0) + sum);
+  }
+}
+
+int pgee_shift_bias(pgee_tensor *y, const pgee_tensor *const *weights, int count, const pgee_tensor *z, const pgee_tensor *bias) {
+  NEED(y, weights, z);
+  TRY(weights_check(weights, count));
+  shifted_bias s = {.weights = weights, .N = weights_rows(weights, count), .K = weights[0]->shape[1]};
+  TRY(tensor_expect_output(y, "y", PGEE_F32, 1, s.N, -1));
+  TRY(tensor_expect_memory(y, "y"));
+  TRY(finite_check(z, "z", s.K));
+  if (bias)
+    TRY(finite_check(bias, "bias", s.N));
+  s.z = z->data;
+  s.bias = bias ? bias->data : NULL;
+  s.y = y->data;
+  int threads;
+  TRY(pgee_threads(&threads));
+  int64_t bytes = round_up(s.K * (int64_t)sizeof(float), 64);
+  char *scratch = mem_array(threads, bytes);
+  int status = scratch ? team_run(shift_rows, &s, threads, NULL, scratch, bytes) : PGEE_MEMORY;
+  mem_free(scratch);
+  return status == PGEE_OK ? finite_check(y, "y", s.N) : status;
+}

@@ -200,6 +200,7 @@ static quantizer head_quantizer(const pgee_attention_args *a, int64_t row, int64
   if (q.mode != QUANTIZE_NONE) {
     q.q += row * q.ldq + column;
     q.mul += column;
+    q.add = q.add ? q.add + column : NULL;
   }
   return q;
 }

@@ -34,6 +34,7 @@ epilogue gemm_driver_epilogue(const pgee_linear_args *a) {
       .q = q.q,
       .ldq = q.ldq,
       .q_mul = q.mul,
+      .q_add = q.add,
       .q_zero = q.zero,
       .q_lo = q.lo,
       .q_hi = q.hi,

@@ -12,7 +12,7 @@
 #include "engine/data/packed.h"
 #include "engine/data/tensor.h"
 
-enum { MAX_FIELDS = 13 };
+enum { MAX_FIELDS = 14 };
 /* FIELD_OVER: is read, and the operator may write its result into the very same tensor. */
 enum { FIELD_READ = 1, FIELD_OVER = 2, FIELD_WRITE = 3, FIELD_PACKED = 4, FIELD_OBSERVER = 5 };
 
@@ -27,9 +27,9 @@ typedef struct operator_field {
 #define FIELD(kind, type, member) { kind, offsetof(type, member), #member }
 /* clang-format on */
 /* The fields of a pgee_quantizer `quantize` in args of this type. */
-#define QUANTIZER_FIELDS(type)                                                                                             \
-  FIELD(FIELD_READ, type, quantize.m), FIELD(FIELD_WRITE, type, quantize.q), FIELD(FIELD_WRITE, type, quantize.row_scale), \
-      FIELD(FIELD_WRITE, type, quantize.row_zero)
+#define QUANTIZER_FIELDS(type)                                                                                    \
+  FIELD(FIELD_READ, type, quantize.m), FIELD(FIELD_READ, type, quantize.b), FIELD(FIELD_WRITE, type, quantize.q), \
+      FIELD(FIELD_WRITE, type, quantize.row_scale), FIELD(FIELD_WRITE, type, quantize.row_zero)
 
 /* A pointer to a function may be NULL where the comment says so. */
 typedef struct operator_entry {

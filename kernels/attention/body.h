@@ -57,10 +57,11 @@ INLINE void store_context(const attention *a, const float *c, float inverse, int
   const quantizer *z = &a->quantize;
   int64_t row = t - a->y_begin;
   v16 factor = vsplat(inverse);
+  const float *mul = z->mul + d0, *add = z->add ? z->add + d0 : NULL;
   if (a->y)
     LANES(width, vstore(a->y + row * a->ldy + d0 + k, vmul(vload(c + k, n), factor), n));
   if (z->mode == QUANTIZE_STATIC)
-    LANES(width, store_quantized(z->q + row * z->ldq + d0 + k, vmul(vmul(vload(c + k, n), factor), vload(z->mul + d0 + k, n)),
+    LANES(width, store_quantized(z->q + row * z->ldq + d0 + k, scaled(vmul(vload(c + k, n), factor), mul, add, k, n),
                                  vsplat((float)z->lo), vsplat((float)z->hi), visplat(z->zero), n));
 }
 

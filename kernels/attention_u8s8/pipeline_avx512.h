@@ -134,8 +134,8 @@ INLINE void next_p(todo *w) {
 typedef struct output {
   float *y;
   uint8_t *q;
-  int64_t ld; /* of y or q */
-  const float *factor, *mul;
+  int64_t ld;                      /* of y or q */
+  const float *factor, *mul, *add; /* add may be NULL */
   v16 lo, hi;
   v16i zero;
 } output;
@@ -146,7 +146,7 @@ INLINE void put(const output *o, vec sum, int64_t i, int64_t k, const int kind) 
   if (kind == TO_Y)
     vstore(o->y + i * o->ld + k, v, 16);
   else
-    store_quantized(o->q + i * o->ld + k, vmul(v, vload(o->mul + k, 16)), o->lo, o->hi, o->zero, 16);
+    store_quantized(o->q + i * o->ld + k, scaled(v, o->mul, o->add, k, 16), o->lo, o->hi, o->zero, 16);
 }
 #define FINISH(i)                 \
   if (i < m) {                    \
@@ -194,6 +194,7 @@ static output output_of(const attention_u8s8 *a, int64_t t, int64_t d, const flo
   if (z->mode == QUANTIZE_STATIC) {
     o.q = z->q + row * z->ldq + d;
     o.mul = z->mul + d;
+    o.add = z->add ? z->add + d : NULL;
     o.ld = z->ldq;
     o.lo = vsplat((float)z->lo), o.hi = vsplat((float)z->hi), o.zero = visplat(z->zero);
   }

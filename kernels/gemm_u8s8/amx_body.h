@@ -241,6 +241,7 @@ OVERLAPPED(NONE)
 OVERLAPPED(TO_F32)
 OVERLAPPED(TO_U8)
 OVERLAPPED(GELU_TO_U8)
+OVERLAPPED(GELU_SHIFTED_TO_U8)
 OVERLAPPED(ROWS_TO_F32)
 OVERLAPPED(ROWS_TO_U8)
 OVERLAPPED(ROWS_GELU_TO_F32)
@@ -252,6 +253,7 @@ void NAME(gemm_u8s8_overlapped)(int32_t *c, const uint8_t *a, int64_t lda, const
       [TO_F32] = overlapped_TO_F32,
       [TO_U8] = overlapped_TO_U8,
       [GELU_TO_U8] = overlapped_GELU_TO_U8,
+      [GELU_SHIFTED_TO_U8] = overlapped_GELU_SHIFTED_TO_U8,
       [ROWS_TO_F32] = overlapped_ROWS_TO_F32,
       [ROWS_TO_U8] = overlapped_ROWS_TO_U8,
       [ROWS_GELU_TO_F32] = overlapped_ROWS_GELU_TO_F32,

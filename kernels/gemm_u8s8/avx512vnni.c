@@ -189,12 +189,14 @@ void gemm_u8s8_overlapped_avx512vnni(int32_t *c, const uint8_t *a, int64_t lda, 
   case -TO_F32: OVERLAPPED(5, TO_F32); break;
   case -TO_U8: OVERLAPPED(5, TO_U8); break;
   case -GELU_TO_U8: OVERLAPPED(5, GELU_TO_U8); break;
+  case -GELU_SHIFTED_TO_U8: OVERLAPPED(5, GELU_SHIFTED_TO_U8); break;
   case -ROWS_TO_F32: OVERLAPPED(5, ROWS_TO_F32); break;
   case -ROWS_TO_U8: OVERLAPPED(5, ROWS_TO_U8); break;
   case -ROWS_GELU_TO_F32: OVERLAPPED(5, ROWS_GELU_TO_F32); break;
   case TO_F32: OVERLAPPED(6, TO_F32); break;
   case TO_U8: OVERLAPPED(6, TO_U8); break;
   case GELU_TO_U8: OVERLAPPED(6, GELU_TO_U8); break;
+  case GELU_SHIFTED_TO_U8: OVERLAPPED(6, GELU_SHIFTED_TO_U8); break;
   case ROWS_TO_F32: OVERLAPPED(6, ROWS_TO_F32); break;
   case ROWS_TO_U8: OVERLAPPED(6, ROWS_TO_U8); break;
   default: OVERLAPPED(6, ROWS_GELU_TO_F32); break;

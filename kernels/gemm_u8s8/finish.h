@@ -6,9 +6,9 @@
 
 #include "kernels/rows/rows.h"
 
-/* The epilogues that can run so: to float, to u8, by GELU in pieces to u8; to float, to u8 with a scale for each row, by GELU in
- * pieces to float. */
-enum { NONE, TO_F32, TO_U8, GELU_TO_U8, ROWS_TO_F32, ROWS_TO_U8, ROWS_GELU_TO_F32 };
+/* The epilogues that can run so: to float, to u8, by GELU in pieces to u8, the same with q_add; to float, to u8 with a scale for each
+ * row, by GELU in pieces to float. */
+enum { NONE, TO_F32, TO_U8, GELU_TO_U8, GELU_SHIFTED_TO_U8, ROWS_TO_F32, ROWS_TO_U8, ROWS_GELU_TO_F32 };
 
 /* Rows with scales of their own have zero points of their own, too: this one where they are symmetric. */
 enum { SYMMETRIC_ZERO = 128 };
@@ -23,13 +23,15 @@ static int kind_of(const pending_tile *p) {
   const epilogue *e = p->e;
   if (!e || p->n < PANEL || e->residual || !e->y == !e->q || !e->row_zero != !e->row_scale)
     return NONE;
-  int rows = e->row_zero != NULL, activation = e->activation;
+  int rows = e->row_zero != NULL, shifted = e->q && e->q_add, activation = e->activation;
   if (rows && !is_symmetric(p))
+    return NONE;
+  if (shifted && (rows || activation == PGEE_IDENTITY))
     return NONE;
   if (activation == PGEE_IDENTITY)
     return e->y ? (rows ? ROWS_TO_F32 : TO_F32) : rows ? ROWS_TO_U8 : TO_U8;
   if ((activation == PGEE_GELU_ROUNDED || activation == PGEE_GELU_TANH_ROUNDED) && rows == (e->y != NULL))
-    return rows ? ROWS_GELU_TO_F32 : GELU_TO_U8;
+    return rows ? ROWS_GELU_TO_F32 : shifted ? GELU_SHIFTED_TO_U8 : GELU_TO_U8;
   return NONE;
 }
 
@@ -41,6 +43,8 @@ static void lay_out_panel(panel_constants *panel, const epilogue *e, int64_t n0)
   memcpy(panel->bias, e->bias + n0, sizeof panel->bias);
   if (e->q)
     memcpy(panel->mul, e->q_mul + n0, sizeof panel->mul);
+  if (e->q && e->q_add)
+    memcpy(panel->add, e->q_add + n0, sizeof panel->add);
   panel->lo = (float)e->q_lo;
   panel->hi = (float)e->q_hi;
   panel->zero = e->q_zero;
@@ -74,8 +78,10 @@ INLINE v16 finished(const int32_t *c, int64_t k, const panel_constants *of, cons
   if (kind >= ROWS_TO_F32)
     v = vmul(v, vsplat(*row_scale));
   v = vfma(v, vload(of->scale + k, 16), vload(of->bias + k, 16));
-  if (kind == GELU_TO_U8 || kind == ROWS_GELU_TO_F32)
+  if (kind == GELU_TO_U8 || kind == GELU_SHIFTED_TO_U8 || kind == ROWS_GELU_TO_F32)
     v = gelu(v, pieces);
+  if (kind == GELU_SHIFTED_TO_U8)
+    return vfma(v, vload(of->mul + k, 16), vload(of->add + k, 16));
   return is_float(kind) ? v : vmul(v, vload(of->mul + k, 16));
 }
 

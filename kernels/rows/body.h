@@ -48,9 +48,9 @@ INLINE levels range_levels(const float *range, int symmetric) {
 INLINE void quantize_static(const quantizer *a, const float *x, int64_t width, int64_t t) {
   v16 lo = vsplat((float)a->lo), hi = vsplat((float)a->hi);
   v16i zero = visplat(a->zero);
-  const float *mul = a->mul;
+  const float *mul = a->mul, *add = a->add;
   uint8_t *q = a->q + t * a->ldq;
-  LANES(width, store_quantized(q + k, load_scaled(x, mul, k, n), lo, hi, zero, n));
+  LANES(width, store_quantized(q + k, scaled(vload(x + k, n), mul, add, k, n), lo, hi, zero, n));
 }
 
 INLINE void quantize_dynamic(const quantizer *a, const float *x, int64_t width, int64_t t, const float *range) {
@@ -97,7 +97,7 @@ void NAME(range)(float *ranges, const float *x, int64_t ldx, const float *mul, i
 INLINE void columns(const epilogue e, const char *c, int64_t ldc, int64_t t0, int m, int64_t k, int n, int integer,
                     int activation) {
   v16 bias = vload(e.bias + k, n), scale = integer ? vload(e.scale + k, n) : bias, mul = e.q ? vload(e.q_mul + k, n) : bias;
-  v16 lo = vsplat((float)e.q_lo), hi = vsplat((float)e.q_hi);
+  v16 lo = vsplat((float)e.q_lo), hi = vsplat((float)e.q_hi), add = e.q && e.q_add ? vload(e.q_add + k, n) : bias;
   v16i wsum = integer ? viload(e.wsum + k, n) : visplat(0), offset = vimul(visplat(e.zero), wsum), zero = visplat(e.q_zero);
   for (int64_t t = t0; t < t0 + m; t++, c += 4 * ldc) {
     v16 v;
@@ -116,7 +116,7 @@ INLINE void columns(const epilogue e, const char *c, int64_t ldc, int64_t t0, in
     if (e.y)
       vstore(e.y + t * e.ldy + k, v, n);
     if (e.q)
-      store_quantized(e.q + t * e.ldq + k, vmul(v, mul), lo, hi, zero, n);
+      store_quantized(e.q + t * e.ldq + k, e.q_add ? vfma(v, mul, add) : vmul(v, mul), lo, hi, zero, n);
   }
 }
 
@@ -180,7 +180,7 @@ INLINE v16 normalized(const norm *a, const float *x, v16 mean, v16 rstd, int64_t
 /* The last pass; quantizes too if that is static. */
 INLINE void norm_row(const norm *a, int64_t t, float row_mean, float row_rstd) {
   const quantizer *z = &a->quantize;
-  const float *x = norm_input(a, t), *mul = z->mul;
+  const float *x = norm_input(a, t), *mul = z->mul, *add = z->add;
   float *y = norm_output(a, t);
   v16 mean = vsplat(row_mean), rstd = vsplat(row_rstd), lo = vsplat((float)z->lo), hi = vsplat((float)z->hi);
   v16i zero = visplat(z->zero);
@@ -188,7 +188,7 @@ INLINE void norm_row(const norm *a, int64_t t, float row_mean, float row_rstd) {
     uint8_t *q = z->q + t * z->ldq;
     int stored = a->y != 0;
     LANES(a->width, v16 v = normalized(a, x, mean, rstd, k, n); if (stored) vstore(y + k, v, n);
-          store_quantized(q + k, vmul(v, vload(mul + k, n)), lo, hi, zero, n));
+          store_quantized(q + k, scaled(v, mul, add, k, n), lo, hi, zero, n));
   } else
     LANES(a->width, vstore(y + k, normalized(a, x, mean, rstd, k, n), n));
 }

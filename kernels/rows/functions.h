@@ -98,6 +98,12 @@ INLINE v16 activate(v16 x, int activation) {
   }
 }
 
+/* What a static quantizer rounds of v, lanes k to k + n: v * mul, or fma(v, mul, add) if add is not NULL. */
+INLINE v16 scaled(v16 v, const float *mul, const float *add, int64_t k, int n) {
+  v16 m = vload(mul + k, n);
+  return add ? vfma(v, m, vload(add + k, n)) : vmul(v, m);
+}
+
 /* clamp(rne(x), lo, hi) + zero; NaN gives lo. */
 INLINE void store_quantized(uint8_t *q, v16 x, v16 lo, v16 hi, v16i zero, int n) {
   vstore_u8(q, viadd(vround(vmin(vmax(x, lo), hi)), zero), n);

@@ -3,10 +3,11 @@
 --   local observer = require "perigee.observer"
 --   local o = observer.new(384)
 --   o:update(x)                        -- x: F32 [rows][384], or nested lists
---   o.min, o.max, o.count              -- tensors F32 [384]; rows seen
+--   o.min, o.max, o.count              -- tensors F32 [384], which include 0; rows seen
+--   o.low, o.high                      -- tensors F32 [384], the smallest and the largest value of each channel, without 0
 --   o:sample()                         -- F32 [min(count, 256)][384], in the order of the stream
 --
--- The minimum is at most 0 and the maximum at least 0. Only the number of a row in the stream decides whether the sample has it.
+-- min is at most 0 and max at least 0. Only the number of a row in the stream decides whether the sample has it.
 local pgee = require "perigee.ffi"
 local tensor = require "perigee.tensor"
 local options = require "perigee.options"
@@ -74,7 +75,14 @@ local function read(h, ...)
   return tensor.wrap(out_tensor[0])
 end
 
+local function extreme(h, ...)
+  check(C.pgee_observer_extremes(h, ...))
+  return tensor.wrap(out_tensor[0])
+end
+
 local properties = {
+  low = function(h) return extreme(h, out_tensor, nil) end,
+  high = function(h) return extreme(h, nil, out_tensor) end,
   min = function(h) return read(h, out_tensor, nil, nil) end,
   max = function(h) return read(h, nil, out_tensor, nil) end,
   count = function(h) return tonumber(C.pgee_observer_count(h)) end,

@@ -35,9 +35,10 @@ M.ACTIVATIONS, M.POOLS, M.MODES = ACTIVATIONS, POOLS, MODES
 local QUERIES = { all = C.PGEE_QUERIES_ALL, first = C.PGEE_QUERIES_FIRST, marked = C.PGEE_QUERIES_MARKED }
 local GATHERS = { first = C.PGEE_GATHER_FIRST, marked = C.PGEE_GATHER_MARKED }
 
---- mode: "static" (zero, m), "token" or "sequence" (row_scale, row_zero are written). See pgee_quantizer.
+--- mode: "static" (zero, m, b or nil), "token" or "sequence" (row_scale, row_zero are written). See pgee_quantizer.
 local QUANTIZER = {
-  mode = MODES, symmetric = "flag", zero = "integer", m = "tensor", q = "tensor", row_scale = "tensor", row_zero = "tensor",
+  mode = MODES, symmetric = "flag", zero = "integer", m = "tensor", b = "tensor", q = "tensor",
+  row_scale = "tensor", row_zero = "tensor",
 }
 
 local operators = {

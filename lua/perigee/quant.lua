@@ -97,6 +97,28 @@ local function reciprocal(s, what)
   return m
 end
 
+--- What a static quantizer adds to x * m for a shift of z, F32 [K]: -z[k] * m[k]. z, m: F32 [K].
+function M.addend(z, m)
+  local b = tensor.new("F32", { tensor.is(m) and #m or 0 })
+  check(C.pgee_shift_addend(b.handle, tensor.handle(z, "addend: z"), tensor.handle(m, "addend: m")))
+  return b
+end
+
+--- The bias of linears whose input was shifted by z, F32 [N]: bias[n] + sum over k of W[n][k] * z[k], summed in double. weights:
+-- a weight [N][K] or a list of those that read one input; z: F32 [K]; bias: F32 [N], or nil for none.
+function M.shifted_bias(weights, z, bias)
+  weights = tensor.is(weights) and { weights } or weights
+  local array, count = packed.handles(weights, "weight")
+  local N = 0
+  for _, weight in ipairs(weights) do
+    N = N + (weight.shape[1] or 0)
+  end
+  local y = tensor.new("F32", { N })
+  check(C.pgee_shift_bias(y.handle, array, count, tensor.handle(z, "shifted_bias: z"),
+    tensor.optional(bias, "shifted_bias: bias")))
+  return y
+end
+
 -- ---- Quantized tensors ---------------------------------------------------------------------------------------------------
 
 local Quantized = {}
@@ -122,7 +144,8 @@ local function quantized(x, what)
   end
 end
 
---- (q - zero) * scale, F32 [rows][K]: the values that the weights see, that is, divided by the smoothing factors.
+--- (q - zero) * scale, F32 [rows][K]: the values that the weights see, that is, shifted and then divided by the smoothing
+-- factors.
 function Quantized.dequantize(x)
   quantized(x, "dequantize")
   local rows, K = #x.q, x.q.shape[2]
@@ -148,9 +171,10 @@ function Quantized.release(x)
   end
 end
 
-local known = { scale = true, zero = true, symmetric = true, smooth = true, per = true, batch = true }
+local known = { scale = true, zero = true, symmetric = true, smooth = true, shift = true, per = true, batch = true }
 
---- For modules: what quantize was given, as the fields of a quantizer for rows of K: mode, symmetric, zero, m; scale if static.
+--- For modules: what quantize was given, as the fields of a quantizer for rows of K: mode, symmetric, zero, m, b; scale if
+-- static.
 function M.quantizer(given, K, what)
   what = what or "quantizer"
   given = options.check(given, known, what)
@@ -159,6 +183,9 @@ function M.quantizer(given, K, what)
     tensor.handle(given.smooth, what .. ": smooth")
   end
   if given.scale == nil then
+    if given.shift ~= nil then
+      error(what .. ": there is a shift but no scale: only static quantization shifts, so give both or none")
+    end
     if given.zero ~= nil then
       error(what .. ": there is a zero but no scale, expected both or none")
     end
@@ -175,11 +202,13 @@ function M.quantizer(given, K, what)
   end
   local zero = given.zero or (symmetric and 128) or 0
   local m = M.multiplier(given.scale, given.smooth or K)
-  return { mode = "static", symmetric = symmetric, zero = zero, scale = given.scale, m = m }
+  return { mode = "static", symmetric = symmetric, zero = zero, scale = given.scale, m = m,
+    b = given.shift ~= nil and M.addend(given.shift, m) or nil }
 end
 
 --- Quantizes x, F32 [rows][K] or nested lists, to u8. Static, one scale for all, if a scale is given:
 --   scale, zero, symmetric  as range returns them; symmetric (zero 128) if there is no zero
+--   shift                   F32 [K], which is subtracted from x first, before smoothing. Default: nothing
 -- Dynamic, a scale from the values at hand, if not:
 --   per        "token" (default): each row its own. "sequence": each sequence of `batch`, one that plan.batch made
 --   symmetric  true (default): zero 128. false: a zero point of its own

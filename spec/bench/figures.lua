@@ -1,6 +1,6 @@
 --- Figures: measures the tables of lua/FIGURES.md about the accuracy of settings and the time of changing them.
 --
---   luajit spec/bench/figures.lua [attention] [changes] [call] [sample] [ranges] [outliers]   (`make figures`)
+--   luajit spec/bench/figures.lua [attention] [changes] [call] [sample] [ranges] [shift] [outliers]   (`make figures`)
 --
 -- Without arguments it measures all of them. Tables of fine-tuned checkpoints need the data sets and checkpoints of ../shared.
 -- Only the figures of `changes` and `call` depend on the machine.
@@ -265,6 +265,10 @@ function figures.ranges()
   end
 end
 
+figures.shift = require "spec.bench.shift" {
+  judged = JUDGED, texts = TEXTS, quiet = QUIET, load = load, release = release, print_row = print_row,
+}
+
 ---- Planted outliers --------------------------------------------------------------------------------------------------
 
 function figures.outliers()
@@ -281,7 +285,7 @@ function figures.outliers()
   end
 end
 
-local ALL = { "attention", "changes", "call", "sample", "ranges", "outliers" }
+local ALL = { "attention", "changes", "call", "sample", "ranges", "shift", "outliers" }
 
 for _, name in ipairs(#arg > 0 and arg or ALL) do
   if not figures[name] then

@@ -31,9 +31,12 @@ exact.modes = {
   ["static-bf16"] = {
     activations = "static", symmetric = false, alpha = 0.7, attention = "f32", floats = "bf16", skip = { "*.0.*out*" },
   },
+  ["static-shift"] = { activations = "static", symmetric = false, alpha = 0.7, attention = "f32", shift = true },
+  ["static-shift-attention"] = { activations = "static", symmetric = true, alpha = false, attention = "int8", shift = true },
 }
 for _, mode in pairs(exact.modes) do
   mode.weights, mode.range, mode.tables = "row", "minmax", "f32"
+  mode.shift = mode.shift or false
 end
 for _, tables in ipairs { "f16", "int8" } do
   local mode = {}
@@ -45,7 +48,7 @@ for _, tables in ipairs { "f16", "int8" } do
 end
 exact.mode_names = {
   "static", "static-symmetric", "dynamic", "dynamic-asymmetric", "dynamic-sequence", "static-attention", "dynamic-attention",
-  "static-bf16", "tables-f16", "tables-int8",
+  "static-bf16", "tables-f16", "tables-int8", "static-shift", "static-shift-attention",
 }
 
 --- Returns the inputs on which a model calibrates, and those that it answers. `name` is that of spec.support.models, or "minilm".
@@ -110,6 +113,8 @@ function exact.packed(q)
       add(args.w.sums)
       add(args.scale)
       add(linear.quantize and linear.quantize.m)
+      add(linear.quantize and linear.quantize.b)
+      add(linear.node.shift and linear.args.bias)
       d:string(tostring(linear.quantize and linear.quantize.zero))
     end
   end

@@ -10,25 +10,23 @@ typedef struct attention_case {
   uint32_t seed;
   int step; /* queries in one call; 0: all */
   int biased;
+  int shifted; /* the quantizer adds */
 } attention_case;
 
 typedef struct attention_io {
-  block q, k, v, mul, bias, y, u;
+  block q, k, v, mul, add, bias, y, u;
 } attention_io;
 
 static attention_io io_new(const attention_case *c) {
   int64_t n = (int64_t)(c->S - 1) * (c->D + GAP) + c->D;
-  return (attention_io){block_filled(n, c->fill, c->seed),
-                        block_filled(n, c->fill, c->seed + 1),
-                        block_filled(n, c->fill, c->seed + 2),
-                        block_filled(c->D, ORDINARY, c->seed + 3),
-                        block_filled(2 * (int64_t)c->S - 1, ORDINARY, c->seed + 4),
-                        block_new((int64_t)c->S * (c->D + GAP)),
-                        block_bytes((int64_t)c->S * (c->D + GAP))};
+  return (attention_io){block_filled(n, c->fill, c->seed),         block_filled(n, c->fill, c->seed + 1),
+                        block_filled(n, c->fill, c->seed + 2),     block_filled(c->D, ORDINARY, c->seed + 3),
+                        block_filled(c->D, ORDINARY, c->seed + 5), block_filled(2 * (int64_t)c->S - 1, ORDINARY, c->seed + 4),
+                        block_new((int64_t)c->S * (c->D + GAP)),   block_bytes((int64_t)c->S * (c->D + GAP))};
 }
 static void io_free(attention_io io) {
-  block_free(io.q), block_free(io.k), block_free(io.v), block_free(io.mul), block_free(io.bias), block_free(io.y),
-      block_free(io.u);
+  block_free(io.q), block_free(io.k), block_free(io.v), block_free(io.mul), block_free(io.add), block_free(io.bias),
+      block_free(io.y), block_free(io.u);
 }
 
 static float factor(const attention_case *c) { return 1.0f / sqrtf((float)c->D); }
@@ -50,8 +48,14 @@ static void run(int isa, const attention_case *c, const attention_io *io) {
                  .ldy = ld,
                  .bias = bias_of(c, io)};
   if (c->quantized)
-    a.quantize =
-        (quantizer){.mode = QUANTIZE_STATIC, .mul = io->mul.f, .zero = 100, .lo = -100, .hi = 155, .q = io->u.u, .ldq = ld};
+    a.quantize = (quantizer){.mode = QUANTIZE_STATIC,
+                             .mul = io->mul.f,
+                             .add = c->shifted ? io->add.f : NULL,
+                             .zero = 100,
+                             .lo = -100,
+                             .hi = 155,
+                             .q = io->u.u,
+                             .ldq = ld};
   for (int64_t t = 0, m = c->step ? c->step : c->S; t < c->S; t += m)
     kernels_for(isa)->attention_f32(&a, t, t + m < c->S ? t + m : c->S, scratch.f);
   block_free(scratch);
@@ -100,7 +104,7 @@ PUBLIC void spec_attention_error(const attention_case *c, double *worst_y, doubl
       if (c->y)
         see(worst_y, fabs(io.y.f[t * ld + d] - y) / fmax(1, fabs(y)));
       if (c->quantized)
-        see(worst_q, fabs(io.u.u[t * ld + d] - 100 - fmin(fmax(y * io.mul.f[d], -100), 155)));
+        see(worst_q, fabs(io.u.u[t * ld + d] - 100 - fmin(fmax(y * io.mul.f[d] + (c->shifted ? io.add.f[d] : 0), -100), 155)));
     }
   }
   free(p);

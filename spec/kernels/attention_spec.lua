@@ -10,6 +10,7 @@ local C = require("spec.support.native").cdef [[
     uint32_t seed;
     int step;
     int biased;
+    int shifted;
   } attention_case;
   int spec_attention_equal(int isa, const attention_case *c, int corrupt, char *why, int64_t bytes);
   void spec_attention_error(const attention_case *c, double *y, double *q);
@@ -22,7 +23,7 @@ local why = ffi.new "char[256]"
 local function case(S, D, options)
   local o = options or {}
   return ffi.new("attention_case", {
-    S, D, o.y or 1, o.quantized or 0, o.fill or ORDINARY, 31 * S + D, o.step or 0, o.biased or 0,
+    S, D, o.y or 1, o.quantized or 0, o.fill or ORDINARY, 31 * S + D, o.step or 0, o.biased or 0, o.shifted or 0,
   })
 end
 
@@ -51,6 +52,8 @@ describe("attention_f32", function()
         for _, D in ipairs { 7, 24, 32, 64 } do
           assert(equal(isa, S, D, { y = 0, quantized = 1 }))
           assert(equal(isa, S, D, { y = 1, quantized = 1 }))
+          assert(equal(isa, S, D, { y = 0, quantized = 1, shifted = 1 }))
+          assert(equal(isa, S, D, { y = 1, quantized = 1, shifted = 1 }))
         end
       end
     end)

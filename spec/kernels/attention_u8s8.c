@@ -16,10 +16,11 @@ typedef struct attention_u8s8_case {
   uint32_t seed;
   int step; /* queries in one call; 0: all */
   int biased;
+  int shifted; /* the quantizer adds */
 } attention_u8s8_case;
 
 typedef struct attention_io {
-  block q, k, v, mul, bias, y, u;
+  block q, k, v, mul, add, bias, y, u;
 } attention_io;
 
 static const float v_scale = 0.03f;
@@ -39,18 +40,15 @@ static block bytes_filled(int64_t n, int64_t more, int fill, uint32_t seed) {
 static attention_io io_new(const attention_u8s8_case *c) {
   int64_t n = (int64_t)(c->S - 1) * (c->D + GAP) + c->D;
   return (attention_io){
-      bytes_filled(n, -c->D & 3, c->fill, c->seed),
-      bytes_filled(n, 0, c->fill, c->seed + 1),
-      bytes_filled(n, 0, c->fill, c->seed + 2),
-      block_filled(c->D, ORDINARY, c->seed + 3),
-      block_filled(2 * (int64_t)c->S - 1, ORDINARY, c->seed + 4),
-      block_new((int64_t)c->S * (c->D + GAP)),
-      block_bytes((int64_t)c->S * (c->D + GAP)),
+      bytes_filled(n, -c->D & 3, c->fill, c->seed), bytes_filled(n, 0, c->fill, c->seed + 1),
+      bytes_filled(n, 0, c->fill, c->seed + 2),     block_filled(c->D, ORDINARY, c->seed + 3),
+      block_filled(c->D, ORDINARY, c->seed + 5),    block_filled(2 * (int64_t)c->S - 1, ORDINARY, c->seed + 4),
+      block_new((int64_t)c->S * (c->D + GAP)),      block_bytes((int64_t)c->S * (c->D + GAP)),
   };
 }
 static void io_free(attention_io io) {
-  block_free(io.q), block_free(io.k), block_free(io.v), block_free(io.mul), block_free(io.bias), block_free(io.y),
-      block_free(io.u);
+  block_free(io.q), block_free(io.k), block_free(io.v), block_free(io.mul), block_free(io.add), block_free(io.bias),
+      block_free(io.y), block_free(io.u);
 }
 
 /* The bias of a key at distance 0 from its query. */
@@ -73,8 +71,14 @@ static void run(int isa, const attention_u8s8_case *c, const attention_io *io) {
                       .ldy = ld,
                       .bias = bias_of(c, io)};
   if (c->quantized)
-    a.quantize =
-        (quantizer){.mode = QUANTIZE_STATIC, .mul = io->mul.f, .zero = 100, .lo = -100, .hi = 155, .q = io->u.u, .ldq = ld};
+    a.quantize = (quantizer){.mode = QUANTIZE_STATIC,
+                             .mul = io->mul.f,
+                             .add = c->shifted ? io->add.f : NULL,
+                             .zero = 100,
+                             .lo = -100,
+                             .hi = 155,
+                             .q = io->u.u,
+                             .ldq = ld};
   for (int64_t t = 0, m = c->step ? c->step : c->S; t < c->S; t += m)
     kernels_for(isa)->attention_u8s8(&a, t, t + m < c->S ? t + m : c->S, scratch.data);
   block_free(scratch);
@@ -133,7 +137,8 @@ PUBLIC void spec_attention_u8s8_error(const attention_u8s8_case *c, double *unro
       if (c->y)
         see(rounded, fabs(io.y.f[t * ld + d] - y) / (127 * v_scale));
       if (c->quantized)
-        see(worst_q, fabs(io.u.u[t * ld + d] - 100 - fmin(fmax((c->y ? io.y.f[t * ld + d] : y) * io.mul.f[d], -100), 155)));
+        see(worst_q, fabs(io.u.u[t * ld + d] - 100 -
+                          fmin(fmax((c->y ? io.y.f[t * ld + d] : y) * io.mul.f[d] + (c->shifted ? io.add.f[d] : 0), -100), 155)));
     }
   }
   free(p);

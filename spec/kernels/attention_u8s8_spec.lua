@@ -11,6 +11,7 @@ local C = require("spec.support.native").cdef [[
     uint32_t seed;
     int step;
     int biased;
+    int shifted;
   } attention_u8s8_case;
   int spec_attention_u8s8_equal(int isa, const attention_u8s8_case *c, int corrupt, char *why, int64_t bytes);
   void spec_attention_u8s8_error(const attention_u8s8_case *c, double *unrounded, double *rounded, double *q);
@@ -24,7 +25,8 @@ local why = ffi.new "char[256]"
 local function case(S, D, options)
   local o = options or {}
   return ffi.new("attention_u8s8_case", {
-    S, D, o.y or 1, o.quantized or 0, o.fill or ANY, o.scale or 2 / (5400 * math.sqrt(D)), 31 * S + D, o.step or 0, o.biased or 0,
+    S, D, o.y or 1, o.quantized or 0, o.fill or ANY, o.scale or 2 / (5400 * math.sqrt(D)), 31 * S + D, o.step or 0,
+    o.biased or 0, o.shifted or 0,
   })
 end
 
@@ -57,6 +59,8 @@ describe("attention_u8s8", function()
         for _, D in ipairs { 7, 24, 32, 64, 80 } do
           assert(equal(isa, S, D, { y = 0, quantized = 1 }))
           assert(equal(isa, S, D, { y = 1, quantized = 1 }))
+          assert(equal(isa, S, D, { y = 0, quantized = 1, shifted = 1 }))
+          assert(equal(isa, S, D, { y = 1, quantized = 1, shifted = 1 }))
         end
       end
     end)
@@ -107,8 +111,9 @@ describe("attention_u8s8", function()
       for _, scale in ipairs { 0.1, 0.5, 2, 8 } do
         local S, D = unpack(shape)
         for biased = 0, 1 do
-          C.spec_attention_u8s8_error(case(S, D, { quantized = 1, scale = scale / (5400 * math.sqrt(D)), biased = biased }),
-            unrounded, rounded, q)
+          C.spec_attention_u8s8_error(case(S, D, {
+            quantized = 1, scale = scale / (5400 * math.sqrt(D)), biased = biased, shifted = biased,
+          }), unrounded, rounded, q)
           local text = ("S %d D %d scale %g biased %d: off by %g, with rounded p by %g, q by %g"):format(S, D, scale, biased,
             unrounded[0], rounded[0], q[0])
           assert(unrounded[0] < 0.03 and rounded[0] < 0.008 and q[0] < 0.501, text)

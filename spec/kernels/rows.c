@@ -21,6 +21,7 @@ typedef struct rows_case {
   uint32_t seed;
   int step;       /* rows (and columns of a tile) taken at a time; 0: all at once */
   int in_place;   /* y is 1 the residual, 2 x */
+  int shifted;    /* a static quantizer adds */
   int overlapped; /* the epilogue of s32 overlaps with a product of so many rows; 0: it runs on its own */
 } rows_case;
 
@@ -37,7 +38,7 @@ static void result_free(rows_result r) {
 }
 
 typedef struct rows_input {
-  block x, residual, mul, gamma, beta, ranges, row_scale, row_zero, wsum;
+  block x, residual, mul, gamma, beta, ranges, row_scale, row_zero, wsum, add;
 } rows_input;
 
 /* The last row of x and residual ends at the guard page. */
@@ -51,7 +52,8 @@ static rows_input input_new(const rows_case *c) {
                   block_filled(2 * c->rows, ORDINARY, c->seed + 5),
                   block_filled(c->rows, ORDINARY, c->seed + 6),
                   block_new(c->rows),
-                  block_new(wide)};
+                  block_new(wide),
+                  block_filled(wide, ORDINARY, c->seed + 8)};
   uint32_t seed = c->seed + 7;
   for (int t = 0; t < c->rows; t++) {
     i.ranges.f[2 * t] = -fabsf(i.ranges.f[2 * t]), i.ranges.f[2 * t + 1] = fabsf(i.ranges.f[2 * t + 1]);
@@ -68,13 +70,14 @@ static rows_input input_new(const rows_case *c) {
 }
 static void input_free(rows_input i) {
   block_free(i.x), block_free(i.residual), block_free(i.mul), block_free(i.gamma), block_free(i.beta), block_free(i.ranges);
-  block_free(i.row_scale), block_free(i.row_zero), block_free(i.wsum);
+  block_free(i.row_scale), block_free(i.row_zero), block_free(i.wsum), block_free(i.add);
 }
 
 static quantizer case_quantizer(const rows_case *c, const rows_input *i, const rows_result *r, int64_t ld) {
   return (quantizer){.mode = c->mode,
                      .symmetric = c->symmetric,
                      .mul = c->multiplied || c->mode == QUANTIZE_STATIC ? i->mul.f : NULL,
+                     .add = c->shifted ? i->add.f : NULL,
                      .zero = 100,
                      .lo = -100,
                      .hi = 155,
@@ -138,6 +141,7 @@ static void run_epilogue(const kernels *k, const rows_case *c, const rows_input 
                 .q = c->mode ? r->q.u : NULL,
                 .ldq = ld,
                 .q_mul = i->mul.f,
+                .q_add = c->shifted ? i->add.f : NULL,
                 .q_zero = 100,
                 .q_lo = -100,
                 .q_hi = 155};
@@ -290,7 +294,7 @@ static void see_quantized(worst *w, const rows_case *c, const rows_input *in, co
                           const double *v) {
   if (c->mode == QUANTIZE_STATIC)
     for (int k = 0; k < c->width; k++)
-      see_q(w, r->q.u[t * ld + k] - 100, v[k] * in->mul.f[k], -100, 155);
+      see_q(w, r->q.u[t * ld + k] - 100, v[k] * in->mul.f[k] + (c->shifted ? in->add.f[k] : 0), -100, 155);
   if (c->mode != QUANTIZE_DYNAMIC)
     return;
   double lo = 0, hi = 0;
@@ -321,7 +325,7 @@ static void see_epilogue(worst *w, const rows_case *c, const rows_input *in, con
       if (c->y)
         see_y(w, r->y.f[t * ld + n], v);
       if (c->mode)
-        see_q(w, r->q.u[t * ld + n] - 100, v * in->mul.f[n], -100, 155);
+        see_q(w, r->q.u[t * ld + n] - 100, v * in->mul.f[n] + (c->shifted ? in->add.f[n] : 0), -100, 155);
     }
 }
 

@@ -31,7 +31,8 @@ local PLAN = check.object {
   outputs = check.map(index),
   linears = check.list(check.object {
     step = index, name = check.text, linears = check.list(check.text, 1), precision = check.choice(PRECISIONS),
-    alpha = check.maybe(check.number), mode = check.maybe(check.choice(operator.MODES)), scale = check.maybe(check.number),
+    alpha = check.maybe(check.number), shift = check.maybe(check.flag),
+    mode = check.maybe(check.choice(operator.MODES)), scale = check.maybe(check.number),
     zero = check.maybe(check.integer(0, 255)), rows = check.choice(ROWS),
   }),
   attentions = check.list(check.object {
@@ -144,7 +145,8 @@ local function linear_of(row, args)
   return {
     args = args, quantize = row.mode and { mode = row.mode, scale = row.scale, zero = row.zero },
     node = {
-      name = row.name, parts = parts, site = { name = row.name }, precision = row.precision, alpha = row.alpha, rows = row.rows,
+      name = row.name, parts = parts, site = { name = row.name }, precision = row.precision, alpha = row.alpha,
+      shift = row.shift, rows = row.rows,
       width = args.w.N, inputs = { { width = args.w.K } },
     },
   }

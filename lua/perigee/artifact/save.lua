@@ -162,7 +162,8 @@ local function describe_linear(recorder, entry)
   end
   return {
     step = recorder.of_step[node], name = #names == 1 and names[1] or node.site and node.site.name or recorder.names[node],
-    linears = names, precision = node.precision, alpha = node.alpha or nil, mode = quantizer and quantizer.mode,
+    linears = names, precision = node.precision, alpha = node.alpha or nil,
+    shift = node.shift and true or nil, mode = quantizer and quantizer.mode,
     scale = quantizer and quantizer.scale, zero = quantizer and quantizer.zero, rows = node.rows,
   }
 end

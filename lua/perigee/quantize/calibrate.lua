@@ -185,7 +185,9 @@ local function statistics(graph, observers, texts, tokens, truncated, kept)
   }
   for _, site in ipairs(sites.list(graph)) do
     local o = observers[site.name]
-    stats.sites[site.name] = { min = o.min, max = o.max, sample = o:sample(), count = o.count }
+    stats.sites[site.name] = {
+      min = o.min, max = o.max, low = o.low, high = o.high, sample = o:sample(), count = o.count,
+    }
   end
   for _, node in ipairs(sites.attentions(graph)) do
     local o = observers[node.name]

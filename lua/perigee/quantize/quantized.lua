@@ -22,6 +22,7 @@ local Runner = require "perigee.run.runner"
 local selection = require "perigee.graph.passes.select"
 local sensitivity = require "perigee.tune.sensitivity"
 local settings = require "perigee.quantize.settings"
+local settle = require "perigee.graph.passes.settle"
 local shown = require "perigee.quantize.shown"
 local smooth = require "perigee.graph.passes.smooth"
 local Statistics = require "perigee.quantize.statistics"
@@ -76,8 +77,8 @@ end
 
 local function to_int8(q, graph, memo)
   graph = gather.pass(place(tables(graph, q.settings, memo), q.settings), q.settings)
-  graph = smooth.pass(graph, q.stats, q.settings, memo)
-  graph = quantize.pass(graph, q.stats, q.settings, memo)
+  graph = smooth.pass(settle.pass(graph, q.stats, q.settings, memo), q.stats, memo)
+  graph = quantize.pass(graph, q.stats, memo)
   return attention.pass(graph, q.stats, q.settings, memo)
 end
 
@@ -161,8 +162,8 @@ end
 
 --- q:set { alpha = 0.8 }: changes settings for the whole model, the sites' own values of them included.
 -- q:set("encoder.layer.3.*", { alpha = 0.85 }): changes those of the sites that a name or a pattern matches: activations,
--- symmetric, per, weights, alpha, skip, range. Only the linears that a change affects are computed again. After an error the
--- model keeps its old state. Returns a record of what changed (quantize/change.lua).
+-- symmetric, per, weights, alpha, shift, skip, range. Only the linears that a change affects are computed again. After an error
+-- the model keeps its old state. Returns a record of what changed (quantize/change.lua).
 function Quantized:set(pattern, changes)
   local record = raise(set, self, pattern, changes)
   return record

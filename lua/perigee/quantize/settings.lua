@@ -8,6 +8,9 @@
 --   alpha        SmoothQuant's alpha, 0 to 1; false: no smoothing; "auto": the alpha at which the site's error on calibration's
 --                sample is least (tune/search.lua), which then stands here; or a table { pattern = alpha }: the longest pattern
 --                that matches a site decides, and sites that no pattern matches have the default
+--   shift        true: the middle of each channel's range is subtracted before smoothing (Outlier Suppression+), and the linears'
+--                biases make up for it; false (default); "auto": where the calibration sample says that it raises the SQNR of
+--                the site's linears. For static activations only
 --   skip         a list of patterns: these linears stay FP32 and are not smoothed
 --   attention    "int8", "f32" or "auto" (default): INT8 where calibration measured an SQNR of at least 20 dB. INT8 attention
 --                needs statistics; without them "auto" means FP32. If the linear of queries, keys and values stays FP32, its
@@ -19,8 +22,8 @@
 --                each row. A decoder that is tied to a table multiplies by the same values
 --   pages        "normal", or "huge": packed weights lie in memory that asks the kernel for huge pages. The bits are the same
 --   sites        settings of single sites: { pattern = { alpha = 0.5, ... } }. For each setting the closest pattern that has a
---                value for it decides. A site with activations of its own has their defaults of symmetric and per, and of an
---                alpha that is at its default
+--                value for it decides. A site with activations of its own has their defaults of symmetric, per and shift, and
+--                of an alpha that is at its default
 --
 -- settings/registry.lua has one entry for each setting. base/patterns.lua says what a pattern is and which one is the closest.
 local options = require "perigee.options"
@@ -84,7 +87,7 @@ end
 
 --- New settings with some values changed; `self` stays as it is. A change here holds for all sites: no site keeps a value of
 -- its own for this setting. Changing `activations` brings its own defaults of symmetric, per, and of an alpha that was at its
--- default.
+-- default. Dynamic activations turn shift off.
 function settings.with(self, changes)
   if not settings.is(self) or type(changes) ~= "table" then
     error(("settings.with: expected settings and a table of changes, got %s and %s"):format(pgee.describe(self),
@@ -99,6 +102,9 @@ function settings.with(self, changes)
       end
     end
     changed.symmetric, changed.per = true, true
+    if changes.activations == "dynamic" then
+      given.shift, changed.shift = nil, true
+    end
   end
   given.sites = sites_without(given.sites, changed)
   for key, value in pairs(changes) do
@@ -167,6 +173,9 @@ local function resolve(chosen, site)
   if (result.per == "tensor") ~= (activations == "static") then
     error(('settings: per is "%s" at %s, expected %s, since its activations are %s'):format(result.per, site.name,
       activations == "static" and '"tensor"' or '"token" or "sequence"', activations), 0)
+  elseif result.shift and activations ~= "static" then
+    error(("settings: shift is %s at %s, expected false, since its activations are %s: it is for static activations"):format(
+      tostring(result.shift), site.name, activations), 0)
   end
   return result
 end
@@ -189,7 +198,7 @@ end
 -- before. Values that the site would have without the entry are removed from it.
 local function set_own(chosen, site, entry, own)
   if own.activations ~= nil and own.activations ~= resolve(chosen, site).activations then
-    entry.symmetric, entry.per = nil, nil
+    entry.symmetric, entry.per, entry.shift = nil, nil, nil
   end
   for key, value in pairs(own) do
     entry[key] = value

@@ -10,7 +10,8 @@ local Statistics = {}
 Statistics.__index = Statistics
 
 --- Statistics from a table of its fields:
---   sites      { [name of a site] = { min, max = F32 [K], sample = F32 [rows][K], count = number of rows seen } }
+--   sites      { [name of a site] = { min, max, low, high = F32 [K], sample = F32 [rows][K], count = number of rows seen } }.
+--              min and max are the ranges of the channels with 0 in them, low and high those without it
 --   attention  { [name of an attention] = { min, max = F32 [3H] } }
 --   kept       { inputs, tokens, hidden }: the first texts and the last hidden states of FP32 (kept_texts.lua)
 --   texts, tokens, truncated   how many texts and tokens were seen, and how many texts were truncated
@@ -19,8 +20,8 @@ function Statistics.new(fields)
   return setmetatable(fields, Statistics)
 end
 
---- Returns what was seen at a site of a graph: { min, max = F32 [K], sample = F32 [rows][K], count = number of rows seen }. It is
--- an error if the statistics do not have the site with its width.
+--- Returns what was seen at a site of a graph: { min, max, low, high = F32 [K], sample = F32 [rows][K], count = number of rows
+-- seen }. It is an error if the statistics do not have the site with its width.
 function Statistics:site(site)
   if self.released then
     error("the statistics were released; quantizing needs them", 0)
@@ -97,9 +98,9 @@ function Statistics:release()
   end
   for name, seen in pairs(self.sites) do
     self.sites[name] = nil
-    seen.min:release()
-    seen.max:release()
-    seen.sample:release()
+    for _, key in ipairs { "min", "max", "low", "high", "sample" } do
+      seen[key]:release()
+    end
   end
   if self.kept then
     self.kept.hidden:release()

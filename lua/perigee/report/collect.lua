@@ -6,6 +6,7 @@ local measure = require "perigee.quantize.measure"
 local pgee = require "perigee.ffi"
 local quantize = require "perigee.graph.passes.quantize"
 local settings = require "perigee.quantize.settings"
+local settle = require "perigee.graph.passes.settle"
 local smooth = require "perigee.graph.passes.smooth"
 local workload = require "perigee.bench.workload"
 
@@ -15,11 +16,14 @@ local OUTLIERS = 3 -- channels that are named for each site
 
 ---- Sites -------------------------------------------------------------------------------------------------------------
 
--- The largest magnitude of each channel, divided by the factors if there are any: a list, its greatest value, and its median.
-local function magnitudes(seen, factors, K)
-  local min, max, s, list = seen.min:numbers(K), seen.max:numbers(K), factors and factors:numbers(K), {}
+-- The largest magnitude of each channel, shifted and divided by the factors if there are any: a list, its greatest value, and its
+-- median.
+local function magnitudes(seen, factors, shift, K)
+  local min, max = (shift and seen.low or seen.min):numbers(K), (shift and seen.high or seen.max):numbers(K)
+  local s, z, list = factors and factors:numbers(K), shift and shift:numbers(K), {}
   for k = 0, K - 1 do
-    list[k + 1] = math.max(-min[k], max[k]) / (s and s[k] or 1)
+    local middle = z and z[k] or 0
+    list[k + 1] = math.max(middle - min[k], max[k] - middle) / (s and s[k] or 1)
   end
   local sorted = { unpack(list) }
   table.sort(sorted)
@@ -27,8 +31,8 @@ local function magnitudes(seen, factors, K)
 end
 
 -- { largest =, median =, channels = the numbers of the largest channels, from 0 }.
-local function spread(seen, factors, K)
-  local list, largest, median = magnitudes(seen, factors, K)
+local function spread(seen, factors, shift, K)
+  local list, largest, median = magnitudes(seen, factors, shift, K)
   local order = {}
   for k = 1, K do
     order[k] = k
@@ -42,14 +46,16 @@ local function spread(seen, factors, K)
 end
 
 -- The share of the sampled values that the static scale of a site clips; nil if its scales are dynamic.
-local function clip_rate(seen, quantizer, factors, K)
+local function clip_rate(seen, quantizer, factors, shift, K)
   if not quantizer.scale then
     return nil
   end
   local x, s, rows, clipped = seen.sample:numbers(nil, K), factors and factors:numbers(K), #seen.sample, 0
+  local z = shift and shift:numbers(K)
   local low, high = (-0.5 - quantizer.zero) * quantizer.scale, (255.5 - quantizer.zero) * quantizer.scale
   for k = 0, K - 1 do
-    local below, above = low * (s and s[k] or 1), high * (s and s[k] or 1)
+    local factor, middle = s and s[k] or 1, z and z[k] or 0
+    local below, above = low * factor + middle, high * factor + middle
     for r = 0, rows - 1 do
       local value = x[r * K + k]
       if value < below or value > above then
@@ -75,19 +81,20 @@ local function row_of(q, site, node, parts)
   local own, seen, K = settings.of(q.settings, site), q.stats:site(site), site.width
   local row = {
     name = site.name, linears = site.linears, width = K, precision = own.skip and "f32" or "int8",
-    sqnr = measure.site(q, site, { q.settings })[1], before = spread(seen, nil, K),
+    sqnr = measure.site(q, site, { q.settings })[1], before = spread(seen, nil, nil, K),
   }
   if own.skip then
     return row
   end
   local memo = q.memo:aside()
   local ok, failure = pcall(function()
-    local alpha, factors, wmax = smooth.values(site, parts, q.stats, own, memo)
+    local settled = settle.site(q.model:graph "hidden", site, q.stats, own, memo)
+    local alpha, factors, wmax, shift = smooth.values(site, parts, q.stats, settled, memo)
     local quantizer = quantize.values({
-      site = site, parts = node.parts, alpha = alpha, factors = factors, wmax = wmax,
-    }, q.stats, own, memo)
-    row.alpha, row.clipped = alpha, clip_rate(seen, quantizer, factors, K)
-    row.after = factors and spread(seen, factors, K) or nil
+      site = site, parts = node.parts, alpha = alpha, factors = factors, wmax = wmax, shift = shift,
+    }, q.stats, settled, memo)
+    row.alpha, row.clipped = alpha, clip_rate(seen, quantizer, factors, shift, K)
+    row.after = (factors or shift) and spread(seen, factors, shift, K) or nil
   end)
   memo:release()
   if not ok then

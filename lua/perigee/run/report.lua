@@ -27,7 +27,8 @@ local function row_of(entry, encoder)
     name = #linears == 1 and linears[1] or node.site.name, linears = linears, N = node.width, K = node.inputs[1].width,
     precision = node.precision,
     kernel = linear.kernel(entry.args.w, node.rows == "tokens" and TOKENS or 1, entry.args.kernel),
-    alpha = node.alpha or nil, scale = quantizer and quantizer.scale, zero = quantizer and quantizer.zero,
+    alpha = node.alpha or nil, shift = node.shift and true or nil, scale = quantizer and quantizer.scale,
+    zero = quantizer and quantizer.zero,
     mode = quantizer and quantizer.mode, sqnr = sqnr, bytes = entry.args.w.bytes,
   }
 end
@@ -80,9 +81,10 @@ local function notes_of(encoder)
   return notes
 end
 
---- encoder:explain(): { rows = { { name, linears, N, K, precision, kernel, alpha, scale, zero, mode, sqnr, bytes }... }, notes
--- = { ... }, attention = { { name, heads, D, precision, qk, v, sqnr }... } }. A row is one multiplication; Q, K and V are one.
--- Fields that mean nothing for a row are nil. qk and v: { least, largest } of the heads' scales.
+--- encoder:explain(): { rows = { { name, linears, N, K, precision, kernel, alpha, shift, scale, zero, mode, sqnr, bytes }... },
+-- notes = { ... }, attention = { { name, heads, D, precision, qk, v, sqnr }... } }. A row is one multiplication; Q, K and V are
+-- one. shift: true if the site is shifted. Fields that mean nothing for a row are nil. qk and v: { least, largest } of the heads'
+-- scales.
 function report.explain(encoder)
   local self = { rows = {}, attention = {}, notes = notes_of(encoder) }
   local lowered = encoder:runner(tasks.head_of(encoder.model.task)).lowered
@@ -101,6 +103,14 @@ local function format(pattern, value)
   return value ~= nil and pattern:format(value) or "-"
 end
 
+-- What is done to the channels of a linear's input before they are rounded: "0.75", "off", "0.75, shifted"; "-" in FP32.
+local function smoothing(row)
+  if row.precision ~= "int8" then
+    return "-"
+  end
+  return (row.alpha and ("%g"):format(row.alpha) or "off") .. (row.shift and ", shifted" or "")
+end
+
 -- columns: as show/table.lua takes them.
 local function text_of(self, columns)
   local rows = { { "linear ", "N x K", "precision ", "kernel ", "alpha", "scale", "zero", "SQNR dB" } }
@@ -108,8 +118,7 @@ local function text_of(self, columns)
     local dynamic = row.mode and row.mode ~= "static" and "per " .. row.mode or nil
     rows[#rows + 1] = {
       row.name, ("%d x %d"):format(row.N, row.K), row.precision, row.kernel,
-      row.precision == "int8" and (row.alpha and ("%g"):format(row.alpha) or "off") or "-",
-      dynamic or format("%.5g", row.scale), format("%d", row.zero), format("%.1f", row.sqnr),
+      smoothing(row), dynamic or format("%.5g", row.scale), format("%d", row.zero), format("%.1f", row.sqnr),
     }
   end
   local attentions = { { "attention ", "heads x D", "precision ", "scale of q k", "of v", "SQNR dB" } }

@@ -22,6 +22,7 @@ local progress = require "perigee.show.progress"
 local quantize = require "perigee.graph.passes.quantize"
 local registry = require "perigee.quantize.settings.registry"
 local settings = require "perigee.quantize.settings"
+local settle = require "perigee.graph.passes.settle"
 local sites = require "perigee.graph.passes.sites"
 local smooth = require "perigee.graph.passes.smooth"
 local steps = require "perigee.tune.steps"
@@ -68,7 +69,8 @@ local function with_int8(q, int8, memo)
       node.precision = node.site and int8[node.site.name] and "int8" or "f32"
     end
   end)
-  graph = quantize.pass(smooth.pass(graph, q.stats, q.settings, memo), q.stats, q.settings, memo)
+  graph = settle.pass(graph, q.stats, q.settings, memo)
+  graph = quantize.pass(smooth.pass(graph, q.stats, memo), q.stats, memo)
   return graph:rewrite(function(_, node)
     if node.op == "attention" then
       node.precision = int8[node.name] and "int8" or "f32"

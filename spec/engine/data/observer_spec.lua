@@ -16,6 +16,16 @@ describe("an observer", function()
     assert.equal(3, o.K)
   end)
 
+  it("keeps the smallest and the largest value of each channel without 0, too", function()
+    local o = observer.new(3)
+    assert.same({ { 0, 0, 0 }, { 0, 0, 0 } }, { o.low:totable(), o.high:totable() })
+    o:update { { 1, -2, 3 }, { 2, -3, -1 } }
+    assert.same({ 1, -3, -1 }, o.low:totable())
+    assert.same({ 2, -2, 3 }, o.high:totable())
+    assert.same({ 0, -3, -1 }, o.min:totable())
+    assert.same({ 2, 0, 3 }, o.max:totable())
+  end)
+
   it("sees all rows, however they come, with any number of threads and on every ISA", function()
     local x = engine.matrix(61, 37, 5, 2)
     local want_min, want_max = {}, {}

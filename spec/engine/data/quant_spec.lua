@@ -128,6 +128,48 @@ describe("a multiplier", function()
   end)
 end)
 
+describe("a shift", function()
+  it("adds -z m, which is never infinite", function()
+    local z, m = tensor.from { 0.1, -3, 0, 1e30 }, tensor.from { 7, 0.3, 5, 1e30 }
+    local most = float(3.4028234663852886e38)
+    assert.same({ float(-float(0.1) * 7), float(3 * float(0.3)), 0, -most }, quant.addend(z, m):totable())
+  end)
+
+  it("adds W z to the bias, summed in double with k ascending", function()
+    local A, B, z, bias = engine.matrix(130, 37, 1), engine.matrix(5, 37, 2), engine.matrix(1, 37, 3), engine.matrix(1, 135, 4)
+    local want = { {}, {} }
+    for i, W in ipairs { A, B } do
+      for n = 1, #W do
+        local sum = 0
+        for k = 1, 37 do
+          sum = sum + W[n][k] * z[1][k]
+        end
+        table.insert(want[1], float(0 + sum))
+        table.insert(want[2], float(bias[1][n + (i - 1) * 130] + sum))
+      end
+    end
+    local zs, biases = tensor.from(z[1]:totable()), tensor.from(bias[1]:totable())
+    local got = engine.same_everywhere(function()
+      return { quant.shifted_bias({ A, B }, zs), quant.shifted_bias({ A, B }, zs, biases) }
+    end)
+    assert.same(want, { got[1]:totable(), got[2]:totable() })
+  end)
+
+  it("refuses other shapes and what is not finite", function()
+    local W = engine.matrix(4, 3, 1)
+    refuses("z is F32 [2], expected F32 [3]", quant.shifted_bias, W, tensor.from { 1, 2 })
+    refuses("z, channel 2 (counted from 1) is NaN, expected a finite number", quant.shifted_bias, W,
+      tensor.from { 1, 0 / 0, 1 })
+    refuses("bias is F32 [3], expected F32 [4]", quant.shifted_bias, W, tensor.from { 1, 2, 3 }, tensor.from { 1, 2, 3 })
+    refuses("z is F32 [2], expected F32 [3]", quant.addend, tensor.from { 1, 2 }, tensor.from { 1, 2, 3 })
+    refuses("there is a shift but no scale", quant.quantize, W, { shift = tensor.from { 1, 2, 3 } })
+    refuses("quantize.b is F32 [2], expected F32 [3]", require("perigee.operator").run, "quantize", {
+      x = W,
+      quantize = { mode = "static", m = tensor.from { 1, 1, 1 }, b = tensor.from { 1, 1 }, q = tensor.new("U8", { 4, 3 }) },
+    })
+  end)
+end)
+
 describe("quantizing by hand", function()
   local x = engine.matrix(9, 37, 8, 4)
 
@@ -155,6 +197,14 @@ describe("quantizing by hand", function()
         end
       end
     end
+  end)
+
+  it("shifts before it smooths", function()
+    local rows = tensor.from { { 10, 21, -3 }, { 12, 19, -5 } }
+    local z, s = tensor.from { 11, 20, -4 }, tensor.from { 1, 0.5, 2 }
+    local x8 = quant.quantize(rows, { scale = 0.25, zero = 100, symmetric = false, shift = z, smooth = s })
+    assert.same({ { 96, 108, 102 }, { 104, 92, 98 } }, x8.q:totable())
+    assert.same({ { -1, 2, 0.5 }, { 1, -2, -0.5 } }, x8:dequantize():totable())
   end)
 
   it("divides by smoothing factors first", function()

@@ -43,7 +43,7 @@ describe("the registry of settings", function()
     local static = settings.of(settings.new {}, site)
     local changes = {
       activations = "dynamic", symmetric = true, per = "token", weights = "tensor", alpha = 0.5, range = "mse", pages = "huge",
-      attention = "int8", skip = true, floats = "bf16",
+      attention = "int8", skip = true, floats = "bf16", shift = true,
     }
     for _, part in ipairs { "factors", "quantizer", "weights", "attention", "sqnr" } do
       for name, value in pairs(changes) do
@@ -80,6 +80,26 @@ describe("settings", function()
     assert.matches("expected a table, got number", refused(3))
     assert.matches('attention is "int4", expected "auto" or "int8" or "f32"', refused { attention = "int4" })
     assert.matches('range is "max", expected "minmax" or "percentile" or "mse"', refused { range = "max" })
+  end)
+
+  it("shift static activations alone", function()
+    assert.is_false(settings.new {}.shift)
+    assert.equal("auto", settings.new({ shift = "auto" }).shift)
+    assert.matches('shift is "on", expected true or false or "auto"', refused { shift = "on" })
+    for _, value in ipairs { true, "auto" } do
+      assert.matches("shift is .*, but activations are dynamic, expected false: it is for static activations",
+        refused { activations = "dynamic", shift = value })
+    end
+    local mixed = settings.new { shift = true, sites = { ["encoder.layer.0.*"] = { activations = "dynamic" } } }
+    assert.same({ false, true }, { settings.of(mixed, site).shift, settings.of(mixed, dense).shift })
+    local wrong = settings.new { sites = { [site.name] = { activations = "dynamic", shift = true } } }
+    assert.error_matches(function() settings.of(wrong, site) end, "shift is true at " .. site.name
+      .. ", expected false, since its activations are dynamic: it is for static activations", 1, true)
+    local own = settings.at(settings.new { shift = "auto" }, { site }, { shift = false })
+    assert.same({ false, "auto" }, { settings.of(own, site).shift, settings.of(own, dense).shift })
+    local dynamic = settings.with(own, { activations = "dynamic" })
+    assert.same({ false, false }, { dynamic.shift, settings.of(dynamic, site).shift })
+    assert.is_false(settings.with(dynamic, { activations = "static" }).shift)
   end)
 
   it("take an alpha from 0 to 1, false, or a table of patterns", function()

@@ -4,6 +4,7 @@
 -- linears use the kernel that `kernel` names: "native", Perigee's own, whose bits are the same on every CPU; or "onednn".
 local attention = require "perigee.graph.passes.attention"
 local plan = require "perigee.plan"
+local quant = require "perigee.quant"
 local smooth = require "perigee.graph.passes.smooth"
 local tensor = require "perigee.tensor"
 local packed = require "perigee.packed"
@@ -38,6 +39,26 @@ function lower.bias(memo, parts)
       one:release()
     end
     return all
+  end)
+end
+
+-- The names of a linear's parts.
+local function names_of(parts)
+  local names = {}
+  for i, part in ipairs(parts) do
+    names[i] = part.name
+  end
+  return table.concat(names, "+")
+end
+
+--- The bias of a linear, F32 [N] or nil. If its site is shifted, the product of its weights and the shift is in it.
+function lower.bias_of(memo, node)
+  local bias = lower.bias(memo, node.parts)
+  if not node.shift then
+    return bias
+  end
+  return memo:get("shifted bias " .. names_of(node.parts), function()
+    return quant.shifted_bias(smooth.weights(node.parts), node.shift, bias)
   end)
 end
 
@@ -108,7 +129,9 @@ local function quantizer(p, node)
   if not q then
     return nil
   end
-  local fields = { mode = q.mode, symmetric = q.symmetric, zero = q.zero, m = q.m, q = p:buffer("U8", node.rows, node.width) }
+  local fields = {
+    mode = q.mode, symmetric = q.symmetric, zero = q.zero, m = q.m, b = q.b, q = p:buffer("U8", node.rows, node.width),
+  }
   if q.mode ~= "static" then
     fields.row_scale, fields.row_zero = p:buffer("F32", node.rows), p:buffer("I32", node.rows)
   end
@@ -134,7 +157,7 @@ end
 function push.linear(p, node, value, c)
   local x, residual = c.values[node.inputs[1]], node.inputs[2] and c.values[node.inputs[2]].y
   local args = {
-    bias = lower.bias(c.memo, node.parts), residual = residual, y = value.y, quantize = value.quantize,
+    bias = lower.bias_of(c.memo, node), residual = residual, y = value.y, quantize = value.quantize,
     activation = activation_of(node, c.read),
   }
   if node.precision == "int8" then

@@ -3,12 +3,11 @@
 -- An INT8 linear gets `packed`, its weight, and `multiplier`, F32 [N], by which its accumulators are multiplied. It reads the u8
 -- form of its input. The node that produces the site also quantizes it if it can: a norm (static or per token), a linear or an
 -- attention (static). Otherwise the pass adds a quantize node. The node that quantizes gets `quantize`: { mode =, symmetric =,
--- m = }, and if static also scale and zero.
+-- m = }, and if static also scale and zero, and b if the site is shifted.
 local packed = require "perigee.packed"
 local quant = require "perigee.quant"
 local ranges = require "perigee.quantize.ranges"
 local registry = require "perigee.quantize.settings.registry"
-local settings = require "perigee.quantize.settings"
 local smooth = require "perigee.graph.passes.smooth"
 
 -- The operators that can quantize their own result, and in which modes.
@@ -25,6 +24,9 @@ function Quantizer:release()
   if self.m then
     self.m:release()
   end
+  if self.b then
+    self.b:release()
+  end
 end
 
 local function make_quantizer(node, stats, own)
@@ -35,6 +37,7 @@ local function make_quantizer(node, stats, own)
     local range = quant.range(low, high, { symmetric = own.symmetric })
     quantizer.mode, quantizer.scale, quantizer.zero = "static", range.scale, range.zero
     quantizer.m = quant.multiplier(range.scale, factors or K)
+    quantizer.b = node.shift and quant.addend(node.shift, quantizer.m) or nil
   elseif factors then
     quantizer.m = quant.multiplier(1, factors)
   end
@@ -52,8 +55,9 @@ end
 
 local quantize = {}
 
---- Returns the quantizer, the packed weight and the multiplier of an INT8 linear that has `alpha`, `factors` and `wmax`, as
--- smooth.values returns them. own: the settings of its site. memo keeps the results, under keys that have all they depend on.
+--- Returns the quantizer, the packed weight and the multiplier of an INT8 linear that has `alpha`, `factors`, `wmax` and `shift`,
+-- as smooth.values returns them. own: the settings of its site, in which shift is true or false. memo keeps the results, under
+-- keys that have all they depend on.
 function quantize.values(node, stats, own, memo)
   local linear = names(node)
   local of_quantizer = registry.key("quantizer", own, node.alpha)
@@ -70,8 +74,8 @@ function quantize.values(node, stats, own, memo)
   return quantizer, weight, multiplier
 end
 
---- Returns the graph whose INT8 linears have packed weights and quantized inputs. It runs after smooth. chosen: the settings.
-function quantize.pass(graph, stats, chosen, memo)
+--- Returns the graph whose INT8 linears have packed weights and quantized inputs. It runs after smooth.
+function quantize.pass(graph, stats, memo)
   local holder = {} -- { [node with the floats of a site] = node with the u8 form }
   local function quantized(out, input, quantizer)
     if not holder[input] then
@@ -92,7 +96,7 @@ function quantize.pass(graph, stats, chosen, memo)
     if node.precision ~= "int8" then
       return
     end
-    local quantizer, weight, multiplier = quantize.values(node, stats, settings.of(chosen, node.site), memo)
+    local quantizer, weight, multiplier = quantize.values(node, stats, node.own, memo)
     node.packed, node.multiplier = weight, multiplier
     node.inputs[1] = quantized(out, node.inputs[1], quantizer)
   end)

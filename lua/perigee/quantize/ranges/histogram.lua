@@ -1,4 +1,4 @@
---- histogram: the smoothed values of a site in bins, for range methods that clip. It is no range method itself.
+--- histogram: the shifted and smoothed values of a site in bins, for range methods that clip. It is no range method itself.
 --
 -- The values are those of the rows that calibration sampled. A value of channel k counts by the square of (largest |w| of the
 -- channel * smoothing factor), because an error in this channel is multiplied by a weight of up to that size.
@@ -15,12 +15,11 @@ local function add_extremes(site, add)
   if seen.count <= rows then
     return -- the sample has all rows
   end
-  local min, max = seen.min:numbers(site.K), seen.max:numbers(site.K)
   for k = 0, site.K - 1 do
-    local divisor = site.factors and site.factors[k] or 1
+    local divisor, shift = site.factors and site.factors[k] or 1, site.shift and site.shift[k] or 0
     local w = (site.wmax[k] * divisor) ^ 2 * rows / seen.count
-    add(min[k] / divisor, w)
-    add(max[k] / divisor, w)
+    add((site.min[k] - shift) / divisor, w)
+    add((site.max[k] - shift) / divisor, w)
   end
 end
 
@@ -29,8 +28,8 @@ local function add_sample(site, add)
   local x = sample:numbers(nil, K)
   for t = 0, #sample - 1 do
     for k = 0, K - 1 do
-      local divisor = site.factors and site.factors[k] or 1
-      add(x[t * K + k] / divisor, (site.wmax[k] * divisor) ^ 2)
+      local divisor, shift = site.factors and site.factors[k] or 1, site.shift and site.shift[k] or 0
+      add((x[t * K + k] - shift) / divisor, (site.wmax[k] * divisor) ^ 2)
     end
   end
 end

@@ -39,6 +39,18 @@ function checks.choice(allowed)
   end
 end
 
+--- A check of a setting that is for static activations: with dynamic activations it has to be `off`.
+function checks.static_only(check, off)
+  return function(name, value, all)
+    local checked = check(name, value)
+    if checked ~= off and all.activations ~= "static" then
+      error(("settings: %s is %s, but activations are %s, expected %s: it is for static activations"):format(name, show(value),
+        all.activations, show(off)), 0)
+    end
+    return checked
+  end
+end
+
 --- An alpha: a number from 0 to 1, false, or "auto".
 function checks.alpha(name, value)
   if value == false or value == "auto" then

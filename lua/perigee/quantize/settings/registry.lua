@@ -59,6 +59,13 @@ local LIST = {
     affects = { factors = true, quantizer = true, weights = true, sqnr = true },
   },
   {
+    name = "shift", choices = { true, false, "auto" }, default_of = { static = false, dynamic = false },
+    check = checks.static_only(checks.choice { true, false, "auto" }, false),
+    site = checks.choice { true, false, "auto" }, -- whether it suits the site's activations is checked in resolve
+    text = "whether the middle of each channel's range is subtracted before smoothing; auto: where that raises a site's SQNR",
+    affects = { factors = true, quantizer = true, weights = true, sqnr = true },
+  },
+  {
     name = "skip", check = checks.patterns, site = checks.choice { true, false }, default = {},
     text = "linears that stay FP32 and are not smoothed: a list of names or patterns", affects = {},
   },
