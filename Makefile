@@ -137,12 +137,12 @@ lint:
 	@sh .ci/deps lint embed
 	luacheck --quiet $(LUA_FILES)
 	sh .ci/floats lua recipes
-	! grep -rnF --include='*.lua' 'ffi.cdef' lua recipes | grep -vE '^lua/perigee/(ffi|find|os|repl/readline)\.lua:' # they declare C
+	! grep -rnF --include='*.lua' 'ffi.cdef' lua recipes | grep -vE '^lua/perigee/(ffi|find|os|os/process|repl/readline)\.lua:' # they declare C
 	! grep -rInE '^(<<<<<<<|>>>>>>>) ' Makefile *.md .ci engine kernels lua recipes spec # of a conflict that was not resolved
 	build/ruff/ruff check --quiet --no-cache --config .ci/ruff.toml kernels recipes spec
 	@echo clang-format; sh .ci/format $(C_FILES)
 	$(CXX) -std=c++11 -Wall -Wextra -Wpedantic -Werror -x c++ -fsyntax-only engine/perigee.h
-	cppcheck --quiet --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance \
+	cppcheck --quiet -I. --std=c11 --language=c --error-exitcode=1 --inline-suppr --enable=warning,performance \
 	  --suppress=normalCheckLevelMaxBranches -j $(shell nproc) $(SOURCES)
 	shellcheck -e SC1091 $(filter-out %.toml,$(wildcard .ci/*)) $(wildcard recipes/cluster/*.sh spec/*/*.sh)
 	@$(MAKE_ALL) CC=gcc CFLAGS=-Werror BUILD=build/gcc lib speclib embed-host

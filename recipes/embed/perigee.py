@@ -11,8 +11,9 @@ Each task is a method (`dir(model)` lists them). Methods take what the Lua metho
 input or a list (or a NumPy array), and options as keywords; an option that is None counts as not given. An error in Lua becomes a
 perigee.Error. model.truncated() lists the inputs of this thread's last call that were cut.
 
-Threads: a model is a Lua state with a lock. Calls of several threads to one model run one after another, without the GIL; one call
-already uses all cores. Models that are opened from one file share its pages, so that a model for each thread costs little memory.
+Threads: a model is a Lua state with a lock. Calls of several threads to one model run one after another, without the GIL; one
+call already uses all cores. Models that are opened from one file share its pages, so that a model for each thread costs little
+memory.
 Processes: fork waits until no call is running, so that a model can be used in the child; the engine starts new threads there. A
 pickled model is opened again from its path, so that multiprocessing's "spawn" and Spark work, too.
 """

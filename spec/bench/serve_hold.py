@@ -2,8 +2,8 @@
 
     serve_hold.py PORT [IDLE] [SLOW] [HALF]      default: 10000 idle, 100 slow, 100 half-open
 
-Idle connections send nothing. Slow clients send their request a byte at a time. Half-open ones send half of a body and wait. Meanwhile
-500 requests are sent one after another; the times of these are printed, and any failure ends the script with status 1.
+Idle connections send nothing. Slow clients send their request a byte at a time. Half-open ones send half of a body and wait.
+Meanwhile 500 requests are sent one after another; the times of these are printed, and any failure ends the script with status 1.
 """
 
 import asyncio
