@@ -95,6 +95,18 @@ local function quantize(args, path, name, run)
   return to
 end
 
+-- An error if a server with this run folder is at work: its files must not change under it.
+local function check_alone(run)
+  local file = io.open(run .. "/nginx.pid")
+  local pid = file and tonumber(file:read "*l" or "")
+  if file then
+    file:close()
+  end
+  if pid and system.stat("/proc/" .. pid) then
+    fail("a server with the run folder '%s' is at work as process %d; stop it, or choose another --port or --run", run, pid)
+  end
+end
+
 local function read_models(args, run)
   local describe, list, taken = require("serve.models").describe, {}, {}
   for i, text in ipairs(args.models) do
@@ -210,6 +222,7 @@ common.main(function()
   end
   local nginx = find_nginx()
   local run = run_folder(args)
+  check_alone(run)
   local config = {
     models = read_models(args, run), key = key_of(args), started = os.time(), folder = find.absolute(common.here) .. "/serve",
     limits = {

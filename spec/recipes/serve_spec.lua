@@ -302,6 +302,19 @@ describe("serve's process", function()
     assert.same(after, (s:post("/embed", { inputs = "a" })))
   end)
 
+  it("has its run folder and its port alone", function()
+    s = server.start({ "m=" .. path }, "--workers 1")
+    local command = "cd %s; PERIGEE_LIB=$PWD/build/libperigee.so timeout 20 luajit recipes/serve.lua --port %d --run %s %s"
+    local same = files.bash(command:format(files.top(), s.port, s.run, path), 30)
+    assert.matches("a server with the run folder .* is at work as process %d+", same)
+    local other = files.folder {}
+    assert(os.execute("chmod 700 " .. other) == 0)
+    local text, status = files.bash(command:format(files.top(), s.port, other, path), 30)
+    assert.matches("Address already in use", text)
+    assert.truthy(status ~= 0)
+    assert.equal("m", s:get("/info").model_id)
+  end)
+
   it("starts a worker again that was killed", function()
     s = server.start({ "m=" .. path }, "--workers 1")
     local pid = tonumber(s:said():match ".*start worker process (%d+)")

@@ -263,8 +263,9 @@ function columns.of_fields(list, given, path, delimiter)
       fits = #row >= math.max(shape.text or 1, shape.pair or 1, shape.label or 1)
     end
     if not fits then
-      fail(path, row.line, "has %d fields, expected %s as in the lines before", #row,
-        shape.width and shape.width .. ", " .. shape.name or shape.name)
+      local plain = given.plain and "; if its lines are plain texts, " .. (given.called and given.called .. "as text" or 'as = "text"')
+      fail(path, row.line, "has %d fields, expected %s as in the lines before%s", #row,
+        shape.width and shape.width .. ", " .. shape.name or shape.name, plain or "")
     elseif shape.consensus and row[shape.label] == "-" then
       set.skipped = set.skipped + 1 -- annotators did not agree
     else
