@@ -263,7 +263,8 @@ function columns.of_fields(list, given, path, delimiter)
       fits = #row >= math.max(shape.text or 1, shape.pair or 1, shape.label or 1)
     end
     if not fits then
-      local plain = given.plain and "; if its lines are plain texts, " .. (given.called and given.called .. "as text" or 'as = "text"')
+      local option = given.called and given.called .. "as text" or 'as = "text"'
+      local plain = given.plain and "; if its lines are plain texts, " .. option
       fail(path, row.line, "has %d fields, expected %s as in the lines before%s", #row,
         shape.width and shape.width .. ", " .. shape.name or shape.name, plain or "")
     elseif shape.consensus and row[shape.label] == "-" then
