@@ -61,8 +61,11 @@ local function write(path, text)
   if not file then
     fail("cannot write '%s': %s", path, why)
   end
-  file:write(text)
-  file:close()
+  local written, problem = file:write(text)
+  local closed, other = file:close()
+  if not (written and closed) then
+    fail("cannot write '%s': %s", path, problem or other)
+  end
 end
 
 -- The folder for nginx's files, which no other user can read or write.
@@ -112,7 +115,11 @@ local function read_models(args, run)
   for i, text in ipairs(args.models) do
     local name, path = text:match "^([%w%._-]+)=(.+)$"
     path = path or text
-    name = name or path:gsub("/+$", ""):match "([^/]+)$":gsub("%.safetensors$", "")
+    local last = path:gsub("/+$", ""):match "([^/]+)$"
+    name = name or last and last:gsub("%.safetensors$", "")
+    if not name or name == "" then
+      fail("'%s' gives the model no name; NAME=PATH does", text)
+    end
     if taken[name] then
       fail("two models have the name '%s'; NAME=PATH gives them others", name)
     end
@@ -211,7 +218,19 @@ end
 local function key_of(args)
   if args.api_key_file then
     local text, why = json.text(args.api_key_file)
-    return text and (text:match "^%s*(%S+)%s*$" or fail("'%s' has no key in one word", args.api_key_file)) or fail("%s", why)
+    return text and (text:match "^%s*([%w%p]+)%s*$" or fail("'%s' has no key in one word", args.api_key_file)) or fail("%s", why)
+  end
+end
+
+-- Values that stand in nginx's configuration as they are: with other characters they would be directives of their own.
+local function check_words(args, run)
+  for name, value in pairs { host = args.host, user = args.user or "root", run = run } do
+    if not value:find "^[%w%._/:%[%]+-]+$" then
+      fail("--%s is '%s', expected letters, digits and . _ / : [ ] + - alone", name, value)
+    end
+  end
+  if args.host:find ":" and not args.host:find "^%[" then
+    args.host = "[" .. args.host .. "]" -- IPv6
   end
 end
 
@@ -222,6 +241,7 @@ common.main(function()
   end
   local nginx = find_nginx()
   local run = run_folder(args)
+  check_words(args, run)
   check_alone(run)
   local config = {
     models = read_models(args, run), key = key_of(args), started = os.time(), folder = find.absolute(common.here) .. "/serve",

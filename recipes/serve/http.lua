@@ -39,6 +39,7 @@ local function send_error(e, form)
   elseif e.kind == "Unauthorized" then
     ngx.header["www-authenticate"] = "Bearer"
   end
+  e.message = utf8.repair(e.message) -- a path of the request may be in it
   send(errors.STATUS[e.kind], json.line(FORMS[form or "tei"](e)))
 end
 
@@ -120,7 +121,10 @@ end
 
 --- The model that a request is for: the one that it names, else the first that has one of the tasks; without tasks the first.
 function Context:model(...)
-  local named = self.named or self.request and self.request.model
+  local named = self.named or self.request and self.request.model or nil
+  if named and type(named) ~= "string" then
+    fail("Tokenizer", "model is %s, expected the name of a model", tostring(named))
+  end
   local candidates = named and { config.by_name[named] } or config.models
   if named and not candidates[1] then
     fail("NotFound", "there is no model '%s'; the models are %s", named, names_of(config.models))
@@ -251,7 +255,7 @@ end
 
 --- For nginx's own errors, such as a body that is too large: the same form.
 function http.refuse(kind, message)
-  send_error({ kind = kind, message = message }, ngx.var.uri:find "^/v%d/" and "openai" or "tei")
+  send_error({ kind = kind, message = message }, ngx.var.request_uri:find "^/v%d/" and "openai" or "tei")
 end
 
 return http

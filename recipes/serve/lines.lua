@@ -68,7 +68,12 @@ end
 
 local function pipe(c)
   local args = ngx.req.get_uri_args()
-  local task = args.task or nil
+  for _, name in ipairs { "task", "model" } do
+    if args[name] ~= nil and type(args[name]) ~= "string" then
+      errors.fail("Tokenizer", "%s is given twice or without a value, expected %s=NAME once", name, name)
+    end
+  end
+  local task = args.task
   if task and not tasks[task] then
     errors.fail("Tokenizer", "task is '%s', which there is not", tostring(task))
   end

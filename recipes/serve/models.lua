@@ -27,8 +27,10 @@ function models.describe(name, path)
   if m.task == "classify" then
     labels = m.config.labels
     tasks[2] = #(labels or {}) <= 1 and "rerank" or nil
-    if pcall(m.zeroshot, m, "a", { labels = { "b" } }) then
-      tasks[#tasks + 1] = "zeroshot"
+    for _, label in ipairs(labels or {}) do
+      if label:lower():find "^entail" then
+        tasks[#tasks + 1] = "zeroshot"
+      end
     end
   end
   local prompts, default = m:prompts()

@@ -52,6 +52,12 @@ end
 -- POST /: the endpoint of the model's task, with its checks.
 local function root(c)
   local asked = c.request
+  if type(asked) ~= "table" or asked == json.null then
+    errors.fail("Tokenizer", "the request is no object, expected one with inputs")
+  end
+  for key, value in pairs(asked) do
+    asked[key] = value ~= json.null and value or nil
+  end
   local model = c:model()
   local path = tasks.path_of(model, asked)
   local route = require("serve.routes").at(path).POST

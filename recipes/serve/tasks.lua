@@ -97,7 +97,7 @@ local OF_TASK = { embed = "/embed", classify = "/predict", ner = "/ner", qa = "/
 
 --- The endpoint of a model's own task, for POST /.
 local function path_of(model, asked)
-  if asked.parameters and asked.parameters.candidate_labels then
+  if type(asked.parameters) == "table" and asked.parameters.candidate_labels then
     return "/zeroshot"
   end
   return OF_TASK[model.task] or errors.fail("Backend", "%s has the task %s, which / does not answer", model.name, model.task)

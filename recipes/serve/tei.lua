@@ -136,10 +136,28 @@ end
 
 ---- Tokens ------------------------------------------------------------------------------------------------------------
 
+-- Tokenizing and decoding take place in the event loop, so what they take is small, and other requests get their turn.
+local BYTES, IDS = 131072, 65536
+
+local function check_small(count, limit, what)
+  if count > limit then
+    errors.fail("Validation", "the request has %d %s, at most %d are taken", count, what, limit)
+  end
+end
+
 local function tokenize(c)
   local model = c:model()
-  local list, own = {}, models.tokenizer(model)
-  for i, text in ipairs((inputs.list(c.request.inputs))) do
+  local list, own, bytes = {}, models.tokenizer(model), 0
+  local texts = inputs.list(c.request.inputs)
+  check_small(#texts, config.limits.texts, "inputs")
+  for _, text in ipairs(texts) do
+    bytes = bytes + #text
+  end
+  check_small(bytes, BYTES, "bytes of text")
+  for i, text in ipairs(texts) do
+    if i % 32 == 0 then
+      ngx.sleep(0)
+    end
     list[i] = models.tokens(own, text, c.request.add_special_tokens ~= false)
   end
   return list
@@ -149,7 +167,16 @@ local function decode(c)
   local model = c:model()
   local own, list = models.tokenizer(model), {}
   local given = type(c.request.ids[1]) == "number" and { c.request.ids } or c.request.ids
+  check_small(#given, config.limits.texts, "lists")
+  local count = 0
+  for _, ids in ipairs(given) do
+    count = count + #ids
+  end
+  check_small(count, IDS, "ids")
   for i, ids in ipairs(given) do
+    if i % 32 == 0 then
+      ngx.sleep(0)
+    end
     local ok, text = pcall(own.decode, own, ids, { special = c.request.skip_special_tokens == false })
     list[i] = ok and text or errors.fail("Validation", "ids[%d]: %s", i - 1, text)
   end
@@ -197,7 +224,7 @@ return {
       raw_scores = fields.FLAG,
       inputs = {
         said = 'a string, ["a", "b"] for a pair, or a list of such lists',
-        anyOf = { fields.TEXT, PAIR, { type = "array", items = { anyOf = { fields.TEXT, PAIR } } } },
+        anyOf = { fields.TEXT, PAIR, { type = "array", items = PAIR } },
       },
     }, { "inputs" }) },
   { path = "/rerank", method = "POST", summary = "Texts by how well they answer a query", handle = rerank,

@@ -8,8 +8,10 @@ local worker = {}
 function worker.init(path)
   config.read(path)
   local models = require "serve.models"
-  for _, model in ipairs(config.models) do
-    models.open(model)
+  for i, model in ipairs(config.models) do -- after a reload another model may have the file's name
+    config.models[i] = models.describe(model.name, model.path)
+    config.by_name[model.name] = config.models[i]
+    models.open(config.models[i])
   end
   require "serve.http"
 end

@@ -167,7 +167,11 @@ describe("serve", function()
       { "/embed", '{"inputs":"a","prompt_name":"zz"}', 413, "prompt_name is 'zz'" },
       { "/embed", '{"inputs":"a","model":"nli"}', 424, "nli does not answer embed" },
       { "/embed", '{"inputs":"' .. ("x"):rep(5000) .. '"}', 413, "the body has more than 4096 bytes" },
-      { "/nothing", "{}", 404, "there is no /nothing" },
+      { "/nothing", "{}", 404, "there is no /nothing" }, { "/%ff", "{}", 404, "there is no /\239\191\189" },
+      { "/predict", '{"inputs":["a","b","c"]}', 422, "inputs is a list" },
+      { "/", "null", 422, "no object" }, { "/", "true", 422, "no object" }, { "/", '{"parameters":1}', 422, "" },
+      { "/", '{"parameters":null,"inputs":"a"}', 200 }, { "/pipe?task=qa&task=ner", "x", 422, "task is given twice" },
+      { "/tokenize", cjson.encode { inputs = { "a", unpack(require("perigee.options").names(perigee.tasks)) } }, 200 },
       { "/rerank", '{"query":"q","texts":[]}', 422, "texts has 0 entries" },
       { "/fill_mask", '{"inputs":"no mask"}', 413, "has no %[MASK%]" },
     } do
@@ -342,7 +346,8 @@ describe("serve's process", function()
   it("does not start with what is wrong", function()
     for _, case in ipairs {
       { "", "missing" }, { "/nowhere.safetensors", "cannot open" }, { path .. " " .. path, "two models have the name" },
-      { "--run /etc " .. path, "expected user" }, { "--port 0 " .. path, "port" },
+      { "--run /etc " .. path, "expected user" }, { "/", "no name" },
+      { "--host '127.0.0.1; x' " .. path, "expected letters" }, { "--port 0 " .. path, "port" },
     } do
       local text, status = files.bash(("cd %s; PERIGEE_LIB=$PWD/build/libperigee.so luajit recipes/serve.lua --check %s"):format(
         files.top(), case[1]), 20)

@@ -88,7 +88,7 @@ end
 
 -- The table that a file returns. The file sees no globals: a description only has numbers.
 local function read(path)
-  local chunk, why = loadfile(path)
+  local chunk, why = loadfile(path, "t")
   if not chunk then
     error(("the machine's description cannot be read: %s"):format(why), 0)
   end
