@@ -279,7 +279,7 @@ bench-mixed: $(LIB) build/peers/installed
 
 ## make bench-tokenizers times tokenizers against the tokenizers package, one thread, texts of ../shared
 bench-tokenizers: $(LIB) build/peers/installed
-	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) build/peers/bin/python spec/bench/tokenizers.py
+	PERIGEE_LIB="$(abspath $(LIB))" taskset -c $(CPU) build/peers/bin/python spec/bench/tokenizer_peers.py
 
 ## make differential     compares tokenizers with the tokenizers package on generated texts and on ../shared's; TEXTS=100000 how many
 TEXTS := 20000

@@ -57,7 +57,7 @@ INLINE void store_context(const attention *a, const float *c, float inverse, int
   const quantizer *z = &a->quantize;
   int64_t row = t - a->y_begin;
   v16 factor = vsplat(inverse);
-  const float *mul = z->mul + d0, *add = z->add ? z->add + d0 : NULL;
+  const float *mul = z->mul ? z->mul + d0 : NULL, *add = z->add ? z->add + d0 : NULL;
   if (a->y)
     LANES(width, vstore(a->y + row * a->ldy + d0 + k, vmul(vload(c + k, n), factor), n));
   if (z->mode == QUANTIZE_STATIC)

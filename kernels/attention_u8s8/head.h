@@ -84,7 +84,7 @@ INLINE void store_context(const attention_u8s8 *a, const int32_t *c, float facto
   const quantizer *z = &a->quantize;
   int64_t row = t - a->y_begin;
   v16 f = vsplat(factor);
-  const float *mul = z->mul + d0, *add = z->add ? z->add + d0 : NULL;
+  const float *mul = z->mul ? z->mul + d0 : NULL, *add = z->add ? z->add + d0 : NULL;
   if (a->y)
     LANES(width, vstore(a->y + row * a->ldy + d0 + k, vmul(vfloat(viload(c + k, n)), f), n));
   if (z->mode == QUANTIZE_STATIC)

@@ -393,7 +393,7 @@ def main():
                           MKL_ENABLE_INSTRUCTIONS="AVX512" if wide else "AVX2", ATEN_CPU_CAPABILITY="avx512" if wide else "avx2")
         import torch._inductor.config
         torch._inductor.config.cpp.simdlen = 512 if wide else 256
-    peak = f"require('perigee').threads({args.threads}) print(require('perigee.bench').peaks().int8 or 0)"
+    peak = f"require('perigee').threads({args.threads}) print(require('perigee.cpu').peaks().int8 or 0)"
     args.peak = lambda: float(lua(peak))
     results = []
     for row in args.rows if not args.mixed else []:

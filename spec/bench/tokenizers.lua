@@ -1,4 +1,4 @@
--- The Perigee side of spec/bench/tokenizers.py: encodes the lines of files on request.
+-- The Perigee side of spec/bench/tokenizer_peers.py: encodes the lines of files on request.
 --
 --   luajit spec/bench/tokenizers.lua FOLDER
 --
