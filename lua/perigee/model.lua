@@ -164,6 +164,10 @@ end
 --- For tasks: the function of the model's definition that draws a task's head. If the checkpoint is for another task, or the
 -- definition has no such function, that is an error.
 function Model:head(task)
+  raise(options.method, self, "head")
+  if type(task) ~= "table" or type(task.name) ~= "string" then
+    pgee.error(("head: the task is %s, expected a declaration of perigee.tasks"):format(pgee.describe(task)))
+  end
   if tasks.head_of(self.task) ~= task.name and self.task ~= tasks.DEFAULT then
     error(("%s: this checkpoint has a head for %s (its config.json says %s)"):format(task.name, self.task, self.architecture), 0)
   end

@@ -6,6 +6,8 @@
 --
 -- The lists have equal lengths; the caller checks that. The scores are those of scikit-learn and scipy up to rounding
 -- (spec/golden/metrics.json).
+local pgee = require "perigee.ffi"
+
 local metrics = {}
 
 local function ones()
@@ -45,6 +47,9 @@ local function counter(answers, labels)
   return function(weights)
     local w, classes, n, right = by(weights), {}, 0, 0
     local function of(name)
+      if name ~= name then
+        pgee.error "a label is NaN, expected a text or a number"
+      end
       classes[name] = classes[name] or { right = 0, answered = 0, there = 0 }
       return classes[name]
     end

@@ -168,7 +168,11 @@ end
 
 --- The name of the head that a task runs: its own name, that of another task, or "hidden" if the declaration names no head.
 function tasks.head_of(name)
-  local head = tasks.get(name).head
+  local task = tasks.get(name)
+  if not task then
+    pgee.error(("head_of: the task is %s, expected one of %s"):format(pgee.describe(name), table.concat(names, ", ")))
+  end
+  local head = task.head
   return type(head) == "string" and head or head and name or "hidden"
 end
 
@@ -183,6 +187,9 @@ end
 
 --- The task that a class name in config.json's architectures stands for: by the whole name, else by its end; else nil.
 function tasks.of_architecture(class)
+  if type(class) ~= "string" then
+    return nil
+  end
   local ending = class:match "For%u%a*$"
   for _, wanted in ipairs { class, ending } do
     for _, name in ipairs(names) do
@@ -204,6 +211,9 @@ end
 
 --- For run/encoder.lua: gives a class the methods of all tasks, those that are registered later, too.
 function tasks.give_methods(class)
+  if type(class) ~= "table" then
+    pgee.error(("give_methods: the class is %s, expected a table"):format(pgee.describe(class)))
+  end
   base = class
   for _, name in ipairs(names) do
     add_method(name)
@@ -212,6 +222,9 @@ end
 
 --- For run/encoder.lua: a class that inherits these methods. A task must not have the name of one of its own methods.
 function tasks.inherited_by(class)
+  if type(class) ~= "table" then
+    pgee.error(("inherited_by: the class is %s, expected a table"):format(pgee.describe(class)))
+  end
   classes[#classes + 1] = class
 end
 
