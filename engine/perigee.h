@@ -283,9 +283,11 @@ typedef struct pgee_tokenizer_step {
   int64_t text_bytes, more_bytes;
 } pgee_tokenizer_step;
 
-/* An added token: a text that is one token wherever it occurs, such as [SEP]. normalized = 0: `text` is looked for in the text
- * as it is; normalized = 1: the normalized `text` is looked for in the normalized text. single_word: it is not found inside a
- * word. lstrip, rstrip: the token takes the white space on its left or right. special: decoding leaves it out. */
+/* An added token: a text that is one token wherever it occurs, such as [SEP].
+ *   normalized    0: encoding looks for `text` in the text as it is. 1: encoding normalizes both first
+ *   single_word   encoding does not find the token inside a word
+ *   lstrip, rstrip   the token takes the white space on its left, on its right
+ *   special       decoding leaves the token out */
 typedef struct pgee_added_token {
   const char *text;
   int64_t bytes;

@@ -134,8 +134,8 @@ end
 
 local MODULES = { "/usr/lib/nginx/modules", "/usr/lib64/nginx/modules", "/usr/local/nginx/modules" }
 
--- What `.ci/deps serve` unpacked, for a system that cannot have nginx's Lua module beside LuaJIT: Debian's packages of the two
--- exclude each other.
+-- The folder into which `.ci/deps serve` unpacks nginx. A system needs it if it has LuaJIT, because Debian's packages of LuaJIT
+-- and of nginx's Lua module exclude each other.
 local UNPACKED = common.top .. "/build/deps/nginx"
 
 local function load_modules(folder)

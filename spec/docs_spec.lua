@@ -220,7 +220,7 @@ end
 
 local MAKEFILE = api.read "Makefile"
 
--- What is wrong with a command, nil if nothing is.
+-- The reason why a command is wrong; nil if it is right.
 local function wrong_with(command)
   local recipe = command:match "luajit (recipes/[%w_]+%.lua)" or command:match "recipes/perigee"
   local called = command:match "^perigee (%l+)"

@@ -10,11 +10,11 @@
 
 /* The state for runs of about equal size; all zeros at the beginning. */
 typedef struct thread_count {
-  int threads;    /* that runs use; 0: there was no run yet */
-  int other;      /* the number that is tried against `threads`, or 0 */
+  int threads;    /* the number that runs use; 0 before the first run */
+  int other;      /* the number that a trial compares with `threads`; 0 if there is no trial */
   int turn;       /* the next run of the trial: even ones use `threads`, odd ones `other` */
   int64_t left;   /* runs until the next trial */
-  int64_t pause;  /* runs between the trial before and the next one */
+  int64_t pause;  /* runs between the last trial and the next one */
   double best[2]; /* the fewest seconds per token in this trial, of `threads` and of `other` */
 } thread_count;
 

@@ -1,18 +1,16 @@
 --- Schemas that several endpoints share.
 local fields = {}
 
-local TEXT = { type = "string", minLength = 1 }
 local ID = { type = "integer", minimum = 0, maximum = 2 ^ 31 - 1, said = "a token id" }
 local IDS = { type = "array", items = ID, minItems = 1, said = "a list of token ids" }
 
 fields.TEXT = { type = "string" }
 fields.TEXTS = { type = "array", items = fields.TEXT, said = "a list of strings" }
-fields.ID, fields.IDS = ID, IDS
+fields.IDS = IDS
 fields.FLAG = { type = "boolean" }
 fields.SIDE = { type = "string", enum = { "Left", "Right", "left", "right" }, description = "Where a long text is cut off" }
 fields.MODEL = { type = "string", description = "The name of a model; default: the first that has the task" }
 fields.COUNT = { type = "integer", minimum = 1 }
-fields.ANY_TEXT = TEXT
 
 --- One text, several, the ids of one, or of several.
 fields.INPUTS = {

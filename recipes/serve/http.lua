@@ -15,7 +15,7 @@ local http = {}
 
 ---- Errors ------------------------------------------------------------------------------------------------------------
 
--- Who the client of a path is: their errors have different forms.
+-- The body of an error in the form that the clients of each API read.
 local FORMS = {
   tei = function(e) return { error = e.message, error_type = e.kind } end,
   openai = function(e)
@@ -149,7 +149,7 @@ local WHY = {
   late = { "Timeout", "there was no answer in time" },
 }
 
--- Which side of a message an input's error is: what the client sent, or the engine.
+-- Ends the request with the error of one of its inputs. The error is the engine's if the result is `broken`, else the client's.
 local function raise(result, index, count)
   local message = count > 1 and ("input %d: %s"):format(index - 1, result.error) or result.error
   fail(result.broken and "Backend" or "Validation", "%s", message)

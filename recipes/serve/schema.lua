@@ -158,10 +158,10 @@ local function described(s)
       copy[key] = value
     end
   end
-  for _, key in ipairs { "anyOf" } do
-    for i, other in ipairs(s[key] or {}) do
-      copy[key] = i == 1 and {} or copy[key]
-      copy[key][i] = described(other)
+  if s.anyOf then
+    copy.anyOf = {}
+    for i, other in ipairs(s.anyOf) do
+      copy.anyOf[i] = described(other)
     end
   end
   copy.items = s.items and described(s.items)

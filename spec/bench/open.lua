@@ -3,12 +3,13 @@
 --   luajit spec/bench/open.lua [artifact...]
 --
 -- Each artifact is opened by fresh processes, one after another, with one thread, while its file is in the page cache. A process
--- answers one text of at most 16 tokens. The bench prints
---   the minimum and the median time from before the process is made until it has ended
---   the minimum CPU time, which depends less on other programs of the machine
---   Rss of a process that has read all of the file and has answered for a while (spec/support/serving.lua), without workspace,
---   as a part of the file's size; and Pss of each of four such processes: it divides shared pages among them
---   the seconds that saving took
+-- answers one text of at most 16 tokens. The bench prints five things:
+--   Time: the minimum and the median, from before a process is made until it has ended.
+--   CPU time: the minimum. Other programs of the machine change it less.
+--   Rss: of a process that has read all of the file and has answered for a while (spec/support/serving.lua). The workspace is
+--   subtracted. Rss is printed as a part of the file's size.
+--   Pss: of each of four such processes. It divides shared pages among the processes.
+--   Saving: the seconds that it took.
 -- Without arguments it makes four artifacts: the demo's model (MiniLM), and random weights in the shapes of XLM-R base, with F32
 -- and with INT8 tables, and of BERT-large. XLM-R has the tokenizer of multilingual-e5-small (250,000 pieces) if `make models` has
 -- fetched it.

@@ -3,7 +3,8 @@
 --   luajit spec/bench/serve.lua CHECKPOINT TEXTS [SECONDS] [CONNECTIONS]
 --
 -- TEXTS: a file with a text a line. wrk (Debian: wrk) posts each as one request to /embed, over 64 connections for 60 seconds.
--- Beside it recipes/bench.lua runs texts of the same lengths with as many instances as the server has workers, one thread each.
+-- Before and after that, recipes/bench.lua measures the engine alone: texts of the same lengths, and one instance with one thread
+-- for each worker of the server.
 package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
 local json = require "perigee.base.json"
 local perigee = require "perigee"

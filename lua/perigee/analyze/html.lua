@@ -1,5 +1,6 @@
 --- Html: an analysis (perigee.analyze) as one HTML page without scripts, fonts or links to other files.
 local report = require "perigee.analyze.report"
+local escape = require("perigee.show.svg").escape
 local svg = require "perigee.analyze.svg"
 
 local html = {}
@@ -33,7 +34,7 @@ local function table_of(rows)
     local cells, tag = {}, r == 1 and "th" or "td"
     for i, cell in ipairs(row) do
       local class = rows[1][i]:sub(-1) == " " and ' class="left"' or ""
-      cells[i] = ("<%s%s>%s</%s>"):format(tag, class, svg.escape((cell:gsub("%s+$", ""))), tag)
+      cells[i] = ("<%s%s>%s</%s>"):format(tag, class, escape((cell:gsub("%s+$", ""))), tag)
     end
     lines[#lines + 1] = "<tr>" .. table.concat(cells) .. "</tr>"
   end
@@ -80,7 +81,7 @@ end
 function html.page(r)
   local parts = {}
   local function add(tag, text)
-    parts[#parts + 1] = tag and ("<%s>%s</%s>"):format(tag, svg.escape(text), tag) or text
+    parts[#parts + 1] = tag and ("<%s>%s</%s>"):format(tag, escape(text), tag) or text
   end
   add("h1", "Analysis of " .. r.model)
   add("p", ("%s, %s, ISA %s"):format(report.run(r), r.here.name, r.here.isa))
@@ -105,7 +106,7 @@ function html.page(r)
     .. '<meta name="viewport" content="width=device-width">\n'
     .. '<link rel="icon" href="data:,">\n<title>%s</title>\n<style>\n%s</style>\n'
     .. '</head>\n<body>\n%s\n</body>\n</html>\n'):format(
-      svg.escape("Analysis of " .. r.model), STYLE, table.concat(parts, "\n"))
+      escape("Analysis of " .. r.model), STYLE, table.concat(parts, "\n"))
 end
 
 return html

@@ -1,13 +1,10 @@
 --- Svg: plots of an analysis as SVG. Colours are CSS variables, which the page that holds the plots defines for light and dark.
+local escape = require("perigee.show.svg").escape
+
 local svg = {}
 
 local WIDTH, HEIGHT = 720, 420
 local LEFT, RIGHT, TOP, BOTTOM = 64, 150, 16, 48
-
---- Text in which HTML's own characters are escaped.
-function svg.escape(text)
-  return (text:gsub("[&<>\"]", { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }))
-end
 
 -- A function from a value of a logarithmic axis to its place, and the powers of ten in it.
 local function axis(low, high, from, to)
@@ -27,7 +24,7 @@ end
 
 local function words(x, y, text, class, anchor)
   return ('<text x="%.1f" y="%.1f" class="%s" text-anchor="%s">%s</text>'):format(x, y, class, anchor or "start",
-    svg.escape(text))
+    escape(text))
 end
 
 -- "100", "10k", "1M" of a power of ten.
@@ -50,12 +47,12 @@ local function frame(x, x_ticks, y, y_ticks, x_name, y_name)
   end
   parts[#parts + 1] = words((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, x_name, "name", "middle")
   parts[#parts + 1] = ('<text transform="translate(16 %.1f) rotate(-90)" class="name" text-anchor="middle">%s</text>'):format(
-    (TOP + HEIGHT - BOTTOM) / 2, svg.escape(y_name))
+    (TOP + HEIGHT - BOTTOM) / 2, escape(y_name))
   return parts
 end
 
 local function picture(title, parts)
-  local name = svg.escape(title)
+  local name = escape(title)
   return ('<svg viewBox="0 0 %d %d" role="img" aria-label="%s" xmlns="http://www.w3.org/2000/svg">\n<title>%s</title>\n%s\n'
     .. "</svg>"):format(WIDTH, HEIGHT, name, name, table.concat(parts, "\n"))
 end
@@ -96,7 +93,7 @@ function svg.roofline(m, points)
   end
   for _, p in ipairs(points) do
     parts[#parts + 1] = ('<circle cx="%.1f" cy="%.1f" r="5" class="point %s"><title>%s</title></circle>'):format(x(p.intensity),
-      y(p.operations_per_second / 1e9), p.type, svg.escape(("%s, %s: %.0f GOPS at %.0f operations per byte"):format(p.name,
+      y(p.operations_per_second / 1e9), p.type, escape(("%s, %s: %.0f GOPS at %.0f operations per byte"):format(p.name,
         p.type == "int8" and "INT8" or "FP32", p.operations_per_second / 1e9, p.intensity)))
   end
   return picture("Roofline of " .. m.name, parts)

@@ -136,15 +136,4 @@ function patterns.find(pattern, sites, what)
   return found
 end
 
---- Linears that a pattern does not match although it matches another linear of their site.
-function patterns.not_named(pattern, found)
-  local match, list = patterns.matcher(pattern), {}
-  for _, site in ipairs(found) do
-    for _, linear in ipairs(match(site.name) and {} or site.linears) do
-      list[#list + 1] = not match(linear) and linear or nil
-    end
-  end
-  return list
-end
-
 return patterns

@@ -4,8 +4,9 @@ local engine = require "spec.support.engine"
 local models = require "spec.support.models"
 local C = pgee.C
 
--- What kernels/isa.h says: the list of ISAs, of which number i is entry i + 1: { name =, base = a number, automatic = }; and
--- { [number] = { flag... } }, the CPU features that an ISA needs beyond those of its base, as /proc/cpuinfo spells them.
+-- Reads kernels/isa.h. First result: the ISAs, a list of { name =, base = a number, automatic = }; the ISA with number i is entry
+-- i + 1. Second result: { [number] = { flag... } }, the CPU features that an ISA needs beyond those of its base. /proc/cpuinfo
+-- spells the features in the same way.
 local function listed()
   local text, isas, flags = models.read "kernels/isa.h", {}, {}
   for number, name, base, automatic in text:gmatch 'ISA%(([%u%d_]+), *[%w_]+, *"([^"]+)", *([%u%d_]+), *%u+, *(%d),' do
